@@ -43,6 +43,12 @@ test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is bu
 	@[ -n "$$CHARM_HOME" ] || echo 'SKIPPED: tests/charm needs CHARM_HOME, the build directory of Charm++ that holds bin/ampicc'
 	@[ -z "$$CHARM_HOME" ] || $(PYTHON) -m pytest -q tests/charm
 
+.PHONY: test-launchers
+test-launchers: setup ## run jobs of several hosts under MPICH, Open MPI and Slurm, which it installs (root)
+	@.ci/setup test
+	@.ci/setup launchers
+	@$(PYTHON) -m pytest -q -rs -n $(JOBS) tests/jobs/test_launchers.py $(PYTEST_ARGS)
+
 .PHONY: test-gdb-suite
 test-gdb-suite: setup ## run GDB's own test suite in processes and in ranks, and compare; GDB_SRC says where GDB's sources are
 	@.ci/setup test
@@ -61,6 +67,11 @@ test-debuggers: ## run demo and the debuggers' tests; SUITE=trixie (or sid, jamm
 	@[ -z "$(SUITE)" ] || .ci/in-system $(SUITE) .ci/test-debuggers $(TESTS) || failed=1; \
 	    python3 -m tests.support.debugger_runs build/$(if $(SUITE),systems/$(SUITE)/ranklens/build/)debuggers.json; \
 	    exit $${failed:-0}
+
+MPICC ?= mpicc
+.PHONY: transport
+transport: setup ## build what connects hosts, with the site's MPI; MPICC=mpicc names its compiler (docs/jobs.md)
+	@$(MAKE) --no-print-directory --silent -C runtime-hooks transport MPICC=$(MPICC)
 
 .PHONY: charm-hook
 charm-hook: ## build the hook module for stock AMPI, and install it in CHARM_HOME/lib

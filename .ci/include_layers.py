@@ -11,11 +11,11 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ("image", "libc", "ranks", "methods", "job", "mpi/objects", "mpi/calls", "launch")
+LAYERS = ("machine", "image", "libc", "ranks", "methods", "job", "mpi/objects", "mpi/calls", "launch")
 # Parts of a folder that programs use as well: they are no part of the runtime's own order.
 APART = ("libc/libc_state", "mpi/include")
 # Headers outside the folders: the debug ABI, what programs include, and MPIR's table.
-PUBLIC = {"rank_debug.h", "rank_hooks.h", "mpi.h", "rank_program.h", "mpir.h", "file_limit.h"}
+PUBLIC = {"rank_debug.h", "rank_hooks.h", "mpi.h", "rank_program.h", "mpir.h", "file_limit.h", "frame.h"}
 SUFFIXES = {".c", ".h", ".cpp", ".S"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -128,7 +128,7 @@ class Extension:
             gdb.write(change.text())
         if unseen and are_reason:
             moment = self.face.moment()
-            if switch_to_thread_of(moment.rank(unseen[-1].before.rank)):
+            if switch_to_thread_of(moment, moment.rank(unseen[-1].before.rank)):
                 self.face.follow()
             gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
 

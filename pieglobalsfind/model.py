@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
+from pieglobalsfind.machine.processor import Processor, RegisterRule
+from pieglobalsfind.machine.x86_64 import X86_64
+
 # rank.state, as the debug ABI names them
 STARTING = "starting"
 READY = "ready"
@@ -21,7 +24,6 @@ REGISTRY, HOOK = "registry", "hook"  # tiers of evidence that registries give
 UNKNOWN_STATE = "unknown"  # of a rank of whose image alone anything is known; no runtime publishes it
 
 
-RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
 UNKNOWN_ELEMENT = -1  # rank.processing_element of a rank that any of its process's may run
 
 
@@ -79,7 +81,7 @@ class Object:
 
     `base` is the first byte of the lowest PT_LOAD rounded down to a page, `load_bias` what was added to p_vaddr's,
     `span` the bytes from base to the end of the highest PT_LOAD. `tls_offset` is the distance from its static TLS block
-    to the thread pointer (variant II), 0 if it has none.
+    to the thread pointer (negative where it lies above), 0 if it has none.
     """
 
     index: int
@@ -175,15 +177,6 @@ Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root, Unplaced]
 
 
 @dataclass(frozen=True)
-class RegisterRule:
-    """Where a context keeps a register: its value is at context+offset (`saved`), or is context+offset."""
-
-    dwarf_register: int
-    saved: bool
-    offset: int
-
-
-@dataclass(frozen=True)
 class Waiting:
     """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none.
 
@@ -268,6 +261,7 @@ class RankTable:
     `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order, and
     `record_size` how many bytes of them this reader and the writer know. `currents` are the addresses of the words that
     hold the `thread` of the rank that a processing element runs: all of them, or () where they are not known.
+    `processor` is the target's, whichever machine reads it.
     """
 
     method: str
@@ -294,6 +288,7 @@ class RankTable:
     byte_order: str = field(default="<", compare=False)
     record_size: int = field(default=0, compare=False)
     currents: tuple[int, ...] = field(default=(), compare=False)
+    processor: Processor = field(default=X86_64, repr=False)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from gdbext.gdb_api.run_gdb import execute
 from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.expression import UnsupportedError
-from pieglobalsfind.model import RSP, Absent, Rank, Rebase, TlsBlock
+from pieglobalsfind.model import Absent, Rank, Rebase, TlsBlock
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.session.runtime_frames import Folded
 from pieglobalsfind.stacks.stack_memory import Memory
@@ -65,7 +65,8 @@ class QuickBacktraces:
         self._lines = FrameLines()
         self._readers: dict[str, ArgumentReader] = {}
         self._is_trusted = is_plain_gdb()
-        self._busy = [registers[RSP] for registers in self._of_threads() if RSP in registers]
+        number = self._moment.table.processor.stack_pointer
+        self._busy = [registers[number] for registers in self._of_threads() if number in registers]
 
     def _of_threads(self) -> Iterator[Mapping[int, int]]:
         for thread in self._moment.target.threads():

@@ -12,6 +12,7 @@ import gdb
 
 from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import Own
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS
 
@@ -32,7 +33,7 @@ class EventBreakpoint(Own):
 
     def _stops(self) -> bool:
         frame = gdb.newest_frame()
-        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in ("rdi", "rsi"))
+        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in processor().argument_names[:2])
         return self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
 
 
@@ -50,7 +51,8 @@ class CallBreakpoint(Pinned):
 
     def _stops(self) -> bool:
         frame = gdb.newest_frame()
-        first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in ("rdi", "rsi", "rsp"))
+        names = (*processor().argument_names[:2], processor().stack_pointer_name)
+        first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in names)
         return self._handler(self.function, (first, second, pointer))
 
 

@@ -85,9 +85,13 @@ def symbols_before(address: int, path: str, section: str) -> Iterator[tuple[int,
 
 
 def shown_name(name: str, others: str) -> str:
-    """Return what GDB shows of a symbol, whose demangled name and source file may follow in its list."""
-    demangled = others.split("  ")[0]
-    return demangled if name.startswith("_Z") and demangled and bool(gdb.parameter("print demangle")) else name
+    """Return what GDB shows of a symbol, whose demangled name and source file may follow in its list.
+
+    GDB demangles `step.3`, as compilers call a function inside another, as well.
+    """
+    fields = others.split("  ")
+    is_demangled = len(fields) > 1 or name.startswith(("_Z", f"{fields[0]}."))
+    return fields[0] if is_demangled and fields[0] and gdb.parameter("print demangle") else name
 
 
 def sections_at(address: int) -> Iterator[tuple[str, str]]:

@@ -15,10 +15,10 @@ import gdb
 from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted
 from gdbext.gdb_api.target import FROM_STUB, connection_kind, path_of
+from pieglobalsfind.machine.processor import NOWHERE
 
 KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
 WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
-NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
 APART = 1 << 40  # bytes; more than a library spans
 
 

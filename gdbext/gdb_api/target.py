@@ -16,15 +16,14 @@ from typing import Optional, Union
 
 import gdb
 
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import DebuggerError, UsersCommands, execute, gdb_errors, quoted, told
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
-from pieglobalsfind.model import PC, RSP, Absent
+from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.procfs import Process, is_file
 
 FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
-NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
-NAMES.update({number: f"r{number}" for number in range(8, 16)})
 
 # Patterns are text: `re` compiles them when they are first used, and sourcing the extension must be quick.
 _CORE = r"(?m)^Local core dump file:\n\s*`(.*)', file type "
@@ -75,12 +74,13 @@ def _core_path() -> str:
     return match.group(1)
 
 
-def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
+def thread_registers(names: Optional[Mapping[int, str]] = None) -> Mapping[int, int]:
     """General registers of the selected thread itself by DWARF number, whichever of its frames is selected.
 
     `gdb.newest_frame()` makes GDB look for that frame's caller, and read the call frame information of every file for
-    it: only where the innermost frame is not the selected one.
+    it: only where the innermost frame is not the selected one. `names` are those that are wanted.
     """
+    names = names if names is not None else dict(enumerate(processor().register_names))
     if is_innermost_selected():
         values = {number: gdb.parse_and_eval(f"${name}") for number, name in names.items()}
     else:

@@ -63,7 +63,7 @@ class GdbDebugger(RankVisitor):
 
     def rank_that_runs(self) -> Optional[int]:
         """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
-        rank = rank_at(self.moment(), int(gdb.parse_and_eval("$rsp")) % ADDRESS)
+        rank = rank_at(self.moment(), int(gdb.parse_and_eval("$sp")) % ADDRESS)
         return None if rank is None else rank.rank
 
     def own_frames(self) -> Iterator[gdb.Frame]:

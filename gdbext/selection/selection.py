@@ -13,11 +13,12 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
-from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
+from gdbext.gdb_api.target import is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, RUNNING, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here
 
@@ -64,7 +65,7 @@ class Selection:
     def choose_registers(self, registers: Mapping[int, int], reason: str) -> FrameChain:
         """Select a stack that is not a rank's, by its saved registers."""
         frame = gdb.newest_frame()
-        pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
+        pointer, inferior = int(frame.read_register(processor().stack_pointer_name)), gdb.selected_inferior().num
         stack = FrameChain(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
         self._set(None, stack, reason)
         return stack
@@ -105,14 +106,15 @@ class Selection:
             self._registers.clear()
             return []
         selected, newest = gdb.selected_frame(), gdb.newest_frame()
+        names = processor().register_names
         changed = [number for number, value in thread_registers().items() if before.get(number) != value]
         if changed:
             newest.select()
             for number in changed:
-                execute(f"set variable ${NAMES[number]} = {before[number]:#x}")
+                execute(f"set variable ${names[number]} = {before[number]:#x}")
             select_level(selected.level())
         self._registers[self.thread] = before
-        return [NAMES[number] for number in changed]
+        return [names[number] for number in changed]
 
     def show(self) -> None:
         """Make the unwinder, the filter and `$_rank` tell the selection."""
@@ -159,7 +161,7 @@ def ends_at_main() -> bool:
 def stack_of(moment: ProcessView, rank: Rank) -> FrameChain:
     """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
     check_is_here(rank)
-    if switch_to_thread_of(rank):
+    if switch_to_thread_of(moment, rank):
         return FrameChain(rank.rank, None, moment.entry)
     if isinstance(rank.context, Absent):
         raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
@@ -169,27 +171,39 @@ def stack_of(moment: ProcessView, rank: Rank) -> FrameChain:
 
 
 def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
-    """The rank in whose stack an address lies."""
+    """The rank in whose stack an address lies, or else the running one in whose other memory: signals may have a stack
+    of their own there (sigaltstack(2)).
+    """
     ranks = moment.table.ranks
     holding = (i for i, (start, end) in enumerate(columns_of(ranks).stacks) if start <= address < end)
-    return next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
+    on_stack = next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
+    if on_stack is not None:
+        return on_stack
+    owner = moment.translator.owner(address).rank
+    rank = None if owner is None else moment.rank(owner)
+    return rank if rank is not None and rank.state == RUNNING else None
 
 
 def stack_pointer() -> int:
     """The thread's, whichever of its frames is selected."""
     with gdb_errors():
-        return thread_registers({RSP: NAMES[RSP]})[RSP]
+        number, name = processor().stack_pointer, processor().stack_pointer_name
+        return thread_registers({number: name})[number]
 
 
-def switch_to_thread_of(rank: Rank) -> bool:
-    """Select the thread on whose stack pointer the rank's stack lies; False if it runs on none."""
+def switch_to_thread_of(moment: ProcessView, rank: Rank) -> bool:
+    """Select the thread whose stack pointer lies in the rank's stack, as `rank_at` has it; False if it runs on none."""
     if isinstance(rank.stack, Absent):
         return False
     before = gdb.selected_thread()
     for thread in candidates(rank):
         if not is_selected(thread):
             thread.switch()
-        if stack_pointer() in rank.stack:
+        pointer = stack_pointer()
+        if pointer in rank.stack:
+            return True
+        found = rank_at(moment, pointer) if rank.state == RUNNING else None
+        if found is not None and found.rank == rank.rank:
             return True
     if before is not None and before.is_valid() and not is_selected(before):
         before.switch()

@@ -17,8 +17,8 @@ import gdb.unwinder
 from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import is_fortran, language
-from gdbext.gdb_api.target import NAMES
-from pieglobalsfind.model import PC, RSP, Region
+from gdbext.gdb_api.processor import processor
+from pieglobalsfind.model import Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from pieglobalsfind.session.runtime_frames import Folded
@@ -66,14 +66,15 @@ class RankUnwinder(gdb.unwinder.Unwinder):
         stack = self.stack
         if stack is None or stack.registers is None or stack.inferior != gdb.selected_inferior().num:
             return None
-        pc, sp = pending_frame.read_register("rip"), pending_frame.read_register("rsp")
+        known = processor()
+        pc, sp = (pending_frame.read_register(name) for name in (known.pc_name, known.stack_pointer_name))
         if int(pc) != stack.live_pc or int(sp) != stack.live_sp:
             return None
-        below = gdb.Value(stack.registers[RSP] - BELOW).cast(sp.type)
+        below = gdb.Value(stack.registers[known.stack_pointer] - BELOW).cast(sp.type)
         unwind_info = pending_frame.create_unwind_info(FrameId(below, pc))
         for number, value in stack.registers.items():
-            name = NAMES.get(number)
-            if name is not None:
+            if number < len(known.register_names):
+                name = known.register_names[number]
                 unwind_info.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
         return unwind_info
 
@@ -115,7 +116,7 @@ class RankFilter:
 def own(stack: FrameChain, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
     """Those of `items` that stand for the rank's own frames; `frame_of` gives an item's GDB frame."""
     if stack.registers is not None:
-        first = stack.registers[PC], stack.registers[RSP]
+        first = stack.registers[processor().pc], stack.registers[processor().stack_pointer]
         items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
     past_main = bool(gdb.parameter(PAST_MAIN)) and not stack.needs_past_main
     # GDB knows the main program by the language of the innermost frame: where that is Fortran, a backtrace ends at the
@@ -146,7 +147,7 @@ def is_chained(stack: FrameChain) -> bool:
 
 def place(frame: gdb.Frame) -> tuple[int, int]:
     """A frame's pc and stack pointer."""
-    return frame.pc(), int(frame.read_register("rsp"))
+    return frame.pc(), int(frame.read_register(processor().stack_pointer_name))
 
 
 def chain() -> Iterator[gdb.Frame]:

@@ -15,6 +15,7 @@ import gdb
 
 from gdbext.gdb_api.language import is_automatic, language
 from gdbext.gdb_api.locations import forget_hit
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
@@ -25,7 +26,6 @@ from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
 from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.model import PC
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.frame import Backtrace
 from pieglobalsfind.target import Target
@@ -145,8 +145,10 @@ class RankVisitor:
                 self.follow_thread()
             return Backtrace((), "")
         if moment is not None:  # the thread may be in a rank's copy
-            self._move(moment, moment.translator.owner(registers[PC]).rank)
-        if not is_return_address(target, registers[PC]):  # GDB would look for it in the function before
+            self._move(moment, moment.translator.owner(registers[processor().pc]).rank)
+        if not is_return_address(
+            target, processor(), registers[processor().pc]
+        ):  # GDB would look for it in the function before
             selection.clear("what you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
         from gdbext.selection.contexts import walk

@@ -26,7 +26,7 @@ from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
 from pieglobalsfind.debugger.same_variable import WORD, InRegister, SameVariable, UserFrame, Variable
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import PC, RSP, Absent
+from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
 
 FEW = 4  # ranks at one place for which it is worthwhile
@@ -40,8 +40,6 @@ OWN_NUMBER = "_rank"
 # GDB's variables whose names begin with "_" and that are the same in all ranks, and its functions of their arguments.
 SAME_VARIABLES = ("_", "__", "_exitcode", "_rank_count")
 SAME_FUNCTIONS = ("_strlen", "_streq", "_memeq", "_regex", "_as_string", "_isvoid", "_cimag", "_creal", "_rank_of")
-REGISTERS = {"pc": PC, "rip": PC, "sp": RSP, "rsp": RSP, "fp": 6, "rbp": 6, "rbx": 3, "r12": 12, "r13": 13, "r14": 14}
-REGISTERS["r15"] = 15
 HISTORY = re.compile(r"\d*|\$\d*")  # what GDB has printed before: $, $3, $$, $$2
 FORM = re.compile(r"(?:/[xduotczf])?")
 NAME = " <"
@@ -112,7 +110,8 @@ class ManyRanks:
         self._debugger = debugger
         moment = debugger.moment()
         threads = [thread.registers for thread in moment.target.threads()]
-        pointers = [thread[RSP] for thread in threads if not isinstance(thread, Absent) and RSP in thread]
+        number = moment.table.processor.stack_pointer
+        pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
         self._same = SameVariable(moment, pointers)
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
@@ -217,8 +216,9 @@ class ManyRanks:
         own = name[1:]
         if is_called:
             return NameMeaning(name, gdb.lookup_type("void"), None) if own in SAME_FUNCTIONS else None
-        if own in REGISTERS:
-            return NameMeaning(name, gdb.parse_and_eval(name).type, InRegister(REGISTERS[own], WORD))
+        number = self._debugger.moment().table.processor.kept_registers.get(own)
+        if number is not None:
+            return NameMeaning(name, gdb.parse_and_eval(name).type, InRegister(number, WORD))
         value = gdb.parse_and_eval(name)
         if own == OWN_NUMBER:
             return NameMeaning(name, value.type, RankNumber())

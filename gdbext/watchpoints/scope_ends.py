@@ -8,6 +8,7 @@ from __future__ import annotations
 import gdb
 
 from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.processor import processor
 
 # GDB's words.
 LEFT = "\nWatchpoint {} deleted because the program has left the block in\nwhich its expression is valid.\n"
@@ -26,7 +27,7 @@ class ScopeEnd(Pinned):
         """Stop where the watched variable's function has returned."""
         if not self.watchpoint.is_valid() or self.home != gdb.selected_inferior().num:
             return False
-        self.is_reached = int(gdb.newest_frame().read_register("rsp")) == self._stack_pointer
+        self.is_reached = int(gdb.newest_frame().read_register(processor().stack_pointer_name)) == self._stack_pointer
         return self.is_reached
 
     def text(self) -> str:

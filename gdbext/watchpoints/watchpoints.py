@@ -27,7 +27,7 @@ COMMANDS = {
     gdb.BP_READ_WATCHPOINT: "rwatch",
     gdb.BP_ACCESS_WATCHPOINT: "awatch",
 }
-RETURNS = r"(?s)saved rip = (0x[0-9a-f]+).*Previous frame's sp is (0x[0-9a-f]+)"
+RETURNS = r"(?s)saved [a-z]+ = (0x[0-9a-f]+).*Previous frame's sp is (0x[0-9a-f]+)"
 LOCATION = "-location "  # how the expression of a watchpoint begins that keeps its place by itself
 
 

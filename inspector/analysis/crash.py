@@ -12,7 +12,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RSP, RUNNING, Absent, Rank, Region
+from pieglobalsfind.model import RUNNING, Absent, Rank, Region
 from pieglobalsfind.stacks.unwind import Activation, Walker
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.core import CoreTarget
@@ -97,8 +97,9 @@ def _scene_of(job: Job, signal: FatalSignal) -> Scene:
 def rank_of(job: Job, thread: Optional[KernelThread], tid: int) -> Optional[Rank]:
     """The rank that the thread ran: by its stack, or else by what the runtime keeps."""
     ranks = {rank.rank: rank for rank in job.table.ranks}
-    if thread is not None and not isinstance(thread.registers, Absent) and RSP in thread.registers:
-        owner = job.translator.owner(thread.registers[RSP])
+    number = job.table.processor.stack_pointer
+    if thread is not None and not isinstance(thread.registers, Absent) and number in thread.registers:
+        owner = job.translator.owner(thread.registers[number])
         if owner.rank in ranks:
             return ranks[owner.rank]
     running = [rank for rank in job.table.ranks if rank.state == RUNNING and rank.kernel_thread == tid]

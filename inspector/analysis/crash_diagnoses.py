@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import PC, RSP, Region
+from pieglobalsfind.model import Region
 
 from ..terminal.text import harmless
 from .crash_scene import Scene
@@ -27,7 +27,6 @@ THROWS = ("_Unwind_RaiseException", "__cxa_throw", "std::terminate()")
 LOWEST_PAGE = 4096
 BELOW_STACK = 1 << 20  # bytes below a stack: its guard, and what one frame may skip
 LARGEST_FRAMES = 1 << 16  # bytes of libc's frames that are searched
-CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # rbx, rbp, r12 to r15
 
 
 def diagnose(scene: Scene) -> Optional[Diagnosis]:
@@ -87,8 +86,8 @@ def words_of(scene: Scene, depth: int) -> Iterator[int]:
     """What free and the functions that it called have in saved registers and on the stack, outermost first."""
     frames = scene.frames[: depth + 1]
     for frame in reversed(frames):
-        yield from (frame.registers[number] for number in CALLEE_SAVED if number in frame.registers)
-    start, end = frames[0].registers[RSP], frames[-1].cfa
+        yield from (frame.registers[number] for number in frame.processor.call_preserved if number in frame.registers)
+    start, end = frames[0].stack_pointer, frames[-1].cfa
     try:
         data = scene.job.target.read(start, min(max(end - start, 0), LARGEST_FRAMES) & -8)
     except MemoryUnreadable:
@@ -117,7 +116,7 @@ def _stack_overflow(scene: Scene) -> Optional[Diagnosis]:
 def _null_pointer(scene: Scene) -> Optional[Diagnosis]:
     if scene.address is None or scene.address >= LOWEST_PAGE:
         return None
-    called = scene.frames and scene.frames[0].registers.get(PC, -1) < LOWEST_PAGE
+    called = scene.frames and scene.frames[0].pc < LOWEST_PAGE
     what = "a function pointer that is null was called" if called else "a null pointer was followed"
     return Diagnosis(
         "null-pointer",

@@ -12,7 +12,7 @@ from typing import Union
 from pieglobalsfind.decoders.ampi.unlisted_bytes import gap_bytes
 from pieglobalsfind.elf.file import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
 
 from ..job.job import Job
 from ..terminal.progress import through
@@ -178,7 +178,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     if isinstance(rank.context, Absent):
         return _running_stack_pointer(job, rank, stack, rank.context)
     try:
-        pointer = job.contexts.registers(rank).get(RSP)
+        pointer = job.contexts.registers(rank).get(job.table.processor.stack_pointer)
     except RanklensError as error:
         return Absent(error.sentence)
     if pointer is None or pointer not in stack:
@@ -189,7 +189,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
 def _running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
     for thread in job.threads:
         if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
-            pointer = thread.registers.get(RSP)
+            pointer = thread.registers.get(job.table.processor.stack_pointer)
             if pointer is not None and pointer in stack:
                 return pointer
     return why

@@ -6,7 +6,6 @@ Takes the path of an ELF file; gives facts alone. What they mean for a method st
 from __future__ import annotations
 
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,35 +15,30 @@ from typing import Any, Optional, Union
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.types import COMMON, Array, Qualified, TypeTable, Variable, Variables
 from pieglobalsfind.elf.file import (
-    DT_SYMTAB,
-    EM_X86_64,
     PF_W,
     PT_GNU_RELRO,
     PT_LOAD,
     PT_TLS,
     SHF_EXECINSTR,
-    SHT_DYNSYM,
-    SHT_SYMTAB,
-    SYMBOL_SIZE,
     ElfFile,
     ProgramHeader,
     open_elf,
 )
+from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
 
-from ..job.relocations import R_64, R_GLOB_DAT, R_RELATIVE
+from ..program.program_file import ProgramFile
 from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import undescribed
 
-DT_FLAGS, DF_STATIC_TLS = 30, 16
-STT_OBJECT, STB_GNU_UNIQUE = 1, 10
+DF_STATIC_TLS = 16
 GUARD = "_ZGV"  # of a static of an inline function (Itanium C++ ABI, 5.1.4)
-MOST_SYMBOLS = 1 << 20
 LARGEST_FUNCTION = 1 << 24  # bytes
 CONVERSE = "ConverseInit"  # Charm++'s own first function
 AMPIS = {"AMPI_Main", "AMPI_Main_cpp", "ampiCurrentStackUsage", CONVERSE}
-SIMGRID = b"\0libsimgrid.so"  # among the names of the libraries that it needs
+SIMGRID = "libsimgrid.so"  # how the name begins of a library that it needs
 # Functions of the C library that keep something between calls (POSIX.1-2017, 2.9.1, and glibc's manual: MT-Unsafe race)
 HIDDEN_STATE = frozenset(
     (
@@ -102,14 +96,15 @@ class Facts:
 
 def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) -> Facts:
     """Raises `ObjectFileError` if `path` is not an ELF file. `variables`: its debug information, if it was read."""
-    with open_elf(path) as elf:
+    with open_elf(path) as elf, ProgramFile(path) as file:
         declared = variable_cache.declared_or_why(path, elf.build_id) if variables is None else variables
         own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
         found = mutable(elf, declared)
         wanted = found if isinstance(found, Absent) else tuple(variable for variable in found if variable not in own)
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((header for header in elf.program_headers if header.type == PT_TLS), None)
-        relocations = [relocation for relocation in elf.relocations() if relocation.type in (R_64, R_RELATIVE)]
+        kinds = file.processor.relocations
+        words = [one.offset for one in file.relocations() if one.type in (kinds.absolute, kinds.relative)]
         return Facts(
             path=path,
             variables=wanted,
@@ -120,15 +115,15 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
             exception_tables=sum(
                 section.size for section in elf.sections if section.name.startswith(".gcc_except_table")
             ),
-            unique=tuple(sorted(set(unique_symbols(elf)))),
+            unique=tuple(sorted(set(unique_symbols(elf, file)))),
             direct=direct_accesses(elf) if tls is not None and tls.memory_size else (),
-            slots=tuple(own_slots(elf)),
-            misaligned=tuple(relocation.offset for relocation in relocations if relocation.offset % 8),
+            slots=tuple(own_slots(elf, file)),
+            misaligned=tuple(offset for offset in words if offset % 8),
             tls_size=tls.memory_size if tls is not None else 0,
-            static_tls=bool((elf.dynamic_value(DT_FLAGS) or 0) & DF_STATIC_TLS),
-            hidden=tuple(sorted(imported(elf) & HIDDEN_STATE)),
-            runtime=built_for(elf),
-            holds_runtime=CONVERSE in exported(elf),
+            static_tls=bool(file.flags & DF_STATIC_TLS),
+            hidden=tuple(sorted(file.imported & HIDDEN_STATE)),
+            runtime=built_for(file),
+            holds_runtime=CONVERSE in file.exported,
         )
 
 
@@ -179,63 +174,35 @@ def unique_places(variables: Iterator[Variable]) -> Iterator[Variable]:
 # ---- symbols and relocations ----
 
 
-def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]:
-    """(name, info, section index, value, size) of a symbol table, SHT_SYMTAB or SHT_DYNSYM."""
-    section = next((section for section in elf.sections if section.type == kind), None)
-    if section is None or section.link >= len(elf.sections):
-        return
-    names = elf.section_bytes(elf.sections[section.link])
-    data = elf.section_bytes(section)
-    whole = len(data) - len(data) % SYMBOL_SIZE
-    for count, entry in enumerate(struct.iter_unpack(elf.header.order + "IBBHQQ", data[:whole])):
-        if count >= MOST_SYMBOLS:
-            return
-        end = names.find(b"\0", entry[0])
-        yield names[entry[0] : max(end, 0)].decode(errors="replace"), entry[1], entry[3], entry[4], entry[5]
-
-
-def exported(elf: ElfFile) -> frozenset[str]:
-    """Names that the dynamic symbol table defines."""
-    return frozenset(name for name, _, section, _, _ in symbols(elf, SHT_DYNSYM) if section)
-
-
-def imported(elf: ElfFile) -> frozenset[str]:
-    """Names that other files are to define."""
-    return frozenset(name for name, _, section, _, _ in symbols(elf, SHT_DYNSYM) if not section)
-
-
-def built_for(elf: ElfFile) -> str:
+def built_for(file: ProgramFile) -> str:
     """AMPI renames the program's main and exports pointers of its own; a program for SMPI needs SimGrid's library."""
-    if exported(elf) & AMPIS:
+    if file.exported & AMPIS:
         return "ampi"
-    strings = elf.section(".dynstr")
-    return "smpi" if strings is not None and SIMGRID in elf.section_bytes(strings) else ""
+    return "smpi" if any(name.startswith(SIMGRID) for name in file.needed) else ""
 
 
-def unique_symbols(elf: ElfFile) -> Iterator[str]:
+def unique_symbols(elf: ElfFile, file: ProgramFile) -> Iterator[str]:
     """Those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
     relro = [header for header in elf.program_headers if header.type == PT_GNU_RELRO]
-    for name, info, section, value, size in symbols(elf, SHT_DYNSYM):
-        if info >> 4 != STB_GNU_UNIQUE or info & 15 != STT_OBJECT or not section or not size:
+    for symbol in file.symbols:
+        if symbol.binding != "STB_GNU_UNIQUE" or symbol.type != "STT_OBJECT" or not symbol.is_defined:
             continue
-        if name.startswith(GUARD):
+        if not symbol.size or symbol.name.startswith(GUARD):
             continue
-        is_writable = any(part.vaddr <= value < part.end for part in loads(elf, PF_W))
-        if is_writable and not any(part.vaddr <= value < part.end for part in relro):
-            yield name
+        is_writable = any(part.vaddr <= symbol.value < part.end for part in loads(elf, PF_W))
+        if is_writable and not any(part.vaddr <= symbol.value < part.end for part in relro):
+            yield symbol.name
 
 
-def own_slots(elf: ElfFile) -> Iterator[str]:
+def own_slots(elf: ElfFile, file: ProgramFile) -> Iterator[str]:
     """The file's own variables that its global offset table names by symbol."""
-    table = elf.dynamic_value(DT_SYMTAB)
-    names = [name for name, *_ in symbols(elf, SHT_DYNSYM)]
-    for relocation in elf.relocations():
-        if table is None or relocation.type != R_GLOB_DAT:
+    for relocation in file.relocations():
+        symbol = file.symbol(relocation)
+        if relocation.type != file.processor.relocations.glob_dat or symbol is None or not symbol.is_defined:
             continue
-        entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE))
-        is_own = entry[3] and entry[1] & 15 == STT_OBJECT and entry[5]
-        if is_own and any(part.vaddr <= entry[4] < part.end for part in loads(elf, PF_W)):
-            yield names[relocation.symbol] if relocation.symbol < len(names) else "?"
+        is_writable = any(part.vaddr <= symbol.value < part.end for part in loads(elf, PF_W))
+        if is_writable and symbol.type == "STT_OBJECT" and symbol.size:
+            yield symbol.name
 
 
 def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:
@@ -244,7 +211,7 @@ def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:
     Those of the control block (the word at %fs:0, the guard at %fs:0x28) have a small positive one.
     """
     if elf.header.machine != EM_X86_64:
-        return ()
+        return Absent("its machine code is not decoded", "only x86-64 is")
     try:
         import capstone  # late: no other part needs it, and it takes time to load
     except ImportError:
@@ -266,11 +233,12 @@ def decode_direct_accesses(elf: ElfFile, decoder: Any) -> Iterator[int]:
 
 def functions(elf: ElfFile) -> Iterator[tuple[int, bytes]]:
     """The code of each function that the symbol table knows; of a stripped file each section that holds code."""
-    found = {value: size for _, info, section, value, size in symbols(elf, SHT_SYMTAB) if info & 15 == 2 and section}
-    for start, size in sorted(found.items()):
-        with suppress(ObjectFileError):
-            yield start, elf.at(start, min(size, LARGEST_FUNCTION))
-    if not found:
-        for one in elf.sections:
-            if one.flags & SHF_EXECINSTR:
-                yield one.address, elf.section_bytes(one)
+    code = [section for section in elf.sections if section.flags & SHF_EXECINSTR]
+    named = [] if elf.section(".symtab") is None else list(read_symbols(elf).addresses)
+    for symbol in named:
+        if any(section.address <= symbol.start < section.address + section.size for section in code):
+            with suppress(ObjectFileError):
+                yield symbol.start, elf.at(symbol.start, min(symbol.size, LARGEST_FUNCTION))
+    if not named:
+        for section in code:
+            yield section.address, elf.section_bytes(section)

@@ -8,6 +8,7 @@ Uses mpi4py, because sites have an MPI and its launcher, and nothing else that s
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from contextlib import suppress
@@ -54,8 +55,15 @@ class ChannelMessage:
     content: bytes
 
 
+def choose_library() -> None:
+    """Have mpi4py's wheel load Open MPI's library where that is the launcher's; it prefers MPICH's otherwise."""
+    if "OMPI_COMM_WORLD_RANK" in os.environ or ("PMIX_RANK" in os.environ and "PMI_RANK" not in os.environ):
+        os.environ.setdefault("MPI4PY_MPIABI", "openmpi")
+
+
 def speak(channel: Channel) -> None:
     """Until the order is None, and everything has been sent."""
+    choose_library()
     try:
         from mpi4py import MPI
     except ImportError as error:

@@ -211,5 +211,7 @@ def data(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:
         if isinstance(placement, Redirect):
             yield placement.storage, placement.storage + placement.size
         if isinstance(placement, TlsBlock):
-            below = placement.size if placement.is_thread_pointer else 0
-            yield placement.address - below, placement.address - below + placement.size
+            start = placement.address
+            if placement.is_thread_pointer:
+                start = job.table.processor.static_tls_start(placement.address, placement.size)
+            yield start, start + placement.size

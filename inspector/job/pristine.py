@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Optional
 
 from pieglobalsfind.dwarf.types import Variable
-from pieglobalsfind.elf.file import DT_SYMTAB, PT_TLS, SYMBOL_SIZE, ElfFile
+from pieglobalsfind.elf.file import PT_TLS, ElfFile
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Object
 
-from .relocations import R_64, R_GLOB_DAT, R_RELATIVE
+from ..program.program_file import ProgramFile
 
 WORD = struct.Struct("<Q")
 MASK = (1 << 64) - 1
@@ -38,28 +39,21 @@ class Pristine:
     def __init__(self, path: str, elf_object: Object) -> None:
         self._object = elf_object
         self._elf = ElfFile(path)
-        self._relocated = sorted(self._relocations(), key=lambda one: one.place)
+        self._relocated = sorted(self._relocations(path), key=lambda one: one.place)
         self._places = [one.place for one in self._relocated]
         self._tls = next((header for header in self._elf.program_headers if header.type == PT_TLS), None)
         self._image = lru_cache(maxsize=256)(self._read_image)
 
-    def _relocations(self) -> list[Relocated]:
-        return [
-            Relocated(relocation.offset, self._named(relocation.type, relocation.symbol, relocation.addend))
-            for relocation in self._elf.relocations()
-            if relocation.type in (R_64, R_GLOB_DAT, R_RELATIVE)
-        ]
-
-    def _named(self, kind: int, symbol: int, addend: int) -> Optional[int]:
-        if kind == R_RELATIVE:
-            return addend
-        table = self._elf.dynamic_value(DT_SYMTAB)
-        if table is None:
-            return None
-        entry = struct.unpack(
-            self._elf.header.order + "IBBHQQ", self._elf.at(table + SYMBOL_SIZE * symbol, SYMBOL_SIZE)
-        )
-        return entry[4] + addend if entry[3] else None
+    def _relocations(self, path: str) -> Iterator[Relocated]:
+        with ProgramFile(path) as file:
+            kinds = file.processor.relocations
+            for relocation in file.relocations():
+                if relocation.type == kinds.relative:
+                    yield Relocated(relocation.offset, relocation.addend)
+                elif relocation.type in (kinds.absolute, kinds.glob_dat):
+                    symbol = file.symbol(relocation)
+                    own = symbol.value + relocation.addend if symbol is not None and symbol.is_defined else None
+                    yield Relocated(relocation.offset, own)
 
     def is_relocated(self, variable: Variable) -> bool:
         """Whether the loader writes to the variable, so that its first bytes depend on the place of the copy."""

@@ -7,19 +7,16 @@ what is ranks' own, too: whatever else is mapped may be the C library's heap.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pieglobalsfind.elf.file import DT_STRTAB, DT_SYMTAB, SYMBOL_SIZE, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Object, Rank, Rebase, Redirect, Region, TlsBlock
 
 from ..job.job import Job
-from ..job.relocations import R_64, R_GLOB_DAT, R_JUMP_SLOT
+from ..program.program_file import ProgramFile
 
-NAMES = frozenset((b"malloc", b"calloc", b"realloc", b"aligned_alloc", b"memalign", b"posix_memalign"))
-LONGEST = max(map(len, NAMES)) + 1
+NAMES = frozenset(("malloc", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"))
 LIBC = re.compile(r"libc(?:\.so|-[0-9])")  # glibc's file, to 2.33 with its version
 
 
@@ -39,8 +36,8 @@ def leads_to_libc(job: Job, elf_object: Object) -> bool:
     path = job.file(elf_object)
     with suppress(RanklensError):
         if isinstance(path, str):
-            with open_elf(path) as elf:
-                places = [elf_object.load_bias + slot for slot in slots(elf)]
+            with ProgramFile(path) as file:
+                places = [elf_object.load_bias + slot for slot in slots(file)]
             return any(_is_in_libc(job, job.target.read(place, 8)) for place in places)
     return False
 
@@ -50,16 +47,15 @@ def _is_in_libc(job: Job, word: bytes) -> bool:
     return mapping is not None and LIBC.match(mapping.path.rpartition("/")[2]) is not None
 
 
-def slots(elf: ElfFile) -> Iterator[int]:
+def slots(file: ProgramFile) -> Iterator[int]:
     """The vaddrs of words that the loader binds to an allocating function."""
-    table, strings = elf.dynamic_value(DT_SYMTAB), elf.dynamic_value(DT_STRTAB)
-    if table is None or strings is None:
-        return
-    for relocation in elf.relocations():
-        if relocation.type in (R_64, R_GLOB_DAT, R_JUMP_SLOT) and relocation.symbol:
-            (name,) = struct.unpack(elf.header.order + "I", elf.at(table + SYMBOL_SIZE * relocation.symbol, 4))
-            if elf.at(strings + name, LONGEST).partition(b"\0")[0] in NAMES:
-                yield relocation.offset
+    kinds = file.processor.relocations
+    for relocation in file.relocations():
+        symbol = file.symbol(relocation)
+        if symbol is None or symbol.name not in NAMES:
+            continue
+        if relocation.type in (kinds.absolute, kinds.glob_dat, kinds.jump_slot):
+            yield relocation.offset
 
 
 def ranges_of_ranks(job: Job) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,6 @@ import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.decoders.saved_context import mangled
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
 
 from .evidence import MANGLED, PROVEN, Ground
@@ -178,7 +177,7 @@ class Comparison:
         moved, guard = self.moved(place), self._originals.guard
         if moved is None or isinstance(guard, Absent):
             return Absent("the rank has no copy of what it leads to")
-        return mangled(moved, guard)
+        return self._originals.processor.mangle(moved, guard)
 
     def _add(
         self,

@@ -11,15 +11,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Union
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Array, Base, TypeTable, Variable, Variables
-from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.machine.processor import Relocations
 from pieglobalsfind.model import Absent, Object
 
-from ..job.relocations import ADDRESS_RELOCATIONS, R_GLOB_DAT, R_JUMP_SLOT
+from ..program.program_file import ProgramFile
 from ..terminal.text import harmless
 from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 
@@ -62,6 +62,7 @@ class ObjectEvidence:
     def __init__(self, elf_object: Object, path: Union[str, Absent], declared: Union[Variables, Absent]) -> None:
         self._object = elf_object
         self.relocations: dict[int, int] = {}
+        self._kinds: Optional[Relocations] = None
         self._dynamic = range(0)
         self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
         if isinstance(path, str):
@@ -76,20 +77,20 @@ class ObjectEvidence:
 
     def _read_file(self, path: str) -> None:
         try:
-            with open_elf(path) as elf:
-                self._read_elf(elf, self._object.load_bias - self._object.base)
+            with ProgramFile(path) as file:
+                self._read_relocations(file, self._object.load_bias - self._object.base)
         except RanklensError as error:
             self.absent += (Absent(error.sentence, error.hint),)
 
-    def _read_elf(self, elf: ElfFile, bias: int) -> None:
+    def _read_relocations(self, file: ProgramFile, bias: int) -> None:
+        self._kinds = kinds = file.processor.relocations
         self.relocations = {
             relocation.offset + bias: relocation.type
-            for relocation in elf.relocations()
-            if relocation.type in ADDRESS_RELOCATIONS
+            for relocation in file.relocations()
+            if relocation.type in kinds.names
         }
-        for header in elf.program_headers:
-            if header.type == PT_DYNAMIC:
-                self._dynamic = range(header.vaddr + bias, header.vaddr + bias + header.memory_size)
+        dynamic = file.dynamic_section
+        self._dynamic = range(dynamic.start + bias, dynamic.stop + bias)
 
     def offset_of(self, variable: Variable) -> int:
         """A variable's distance from the object's base."""
@@ -104,9 +105,9 @@ class ObjectEvidence:
     def _decide(self, offset: int) -> Ground:
         typed = self._typed(offset)
         relocation = self.relocations.get(offset)
-        if relocation is not None:
-            source = f"relocation {ADDRESS_RELOCATIONS.get(relocation, relocation)}"
-            in_got = relocation in (R_GLOB_DAT, R_JUMP_SLOT)
+        if relocation is not None and self._kinds is not None:
+            source = f"relocation {self._kinds.names.get(relocation, relocation)}"
+            in_got = relocation in (self._kinds.glob_dat, self._kinds.jump_slot)
             return Ground(PROVEN, source, typed.symbol or ("global offset table" if in_got else ""), typed.type, in_got)
         if offset in self._dynamic:
             return Ground(PROVEN, "the loader relocates the dynamic section in place", "_DYNAMIC")

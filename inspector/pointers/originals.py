@@ -57,6 +57,7 @@ class Originals:
             if part.executable
         ]
         self.guard = guard_of(job)
+        self.processor = job.table.processor
         self._owned = owned(job)
         self._data = sorted(read_data(job), key=lambda one: one.start)
         self._starts = [one.start for one in self._data]
@@ -102,7 +103,11 @@ class Originals:
 
     def demangled(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
         """(offset, address) of words that lead to an original's code once they are demangled."""
-        return iter(()) if isinstance(self.guard, Absent) else mangled_words(data, start, self.code, self.guard)
+        return (
+            iter(())
+            if isinstance(self.guard, Absent)
+            else mangled_words(self.processor, data, start, self.code, self.guard)
+        )
 
     def words(self, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
         """Words that name a place in one of the ranges, plainly or mangled."""

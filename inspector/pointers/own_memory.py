@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.model import EXITED, RSP, RUNNING, STARTING, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, RUNNING, STARTING, Absent, Rank, Region
 from pieglobalsfind.stacks.unwind import Walker
 
 from ..job.memory import LARGEST_PIECE, RankMemory
@@ -119,7 +119,7 @@ class OwnMemory:
         if not isinstance(now.stack, Region) or now.state in (STARTING, EXITED):
             return None
         registers = self._walker.registers_now(now)
-        low = registers[RSP]
+        low = registers[self._job.table.processor.stack_pointer]
         size = now.stack.end - low
         if size > LARGEST_PIECE:
             self.unread.append(

@@ -16,7 +16,7 @@ from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.dwarf.locals import Local, LocalReader
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import PC, RSP, Absent
+from pieglobalsfind.model import Absent
 from pieglobalsfind.stacks.frame_values import FrameScope, NowhereError, address
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
@@ -92,17 +92,18 @@ class StackVariables:
     def of(self, frames: list[Activation], memory: Memory, saved: Mapping[int, int]) -> StackEvidence:
         """The evidence for a stack; `saved` are the places of registers that the rank has saved, by DWARF number."""
         stack_evidence, homes, function = StackEvidence(), dict(saved), "the frame that it left"
-        if PC in homes:
-            stack_evidence.returns[homes[PC]] = harmless(self._function(frames[0])) if frames else function
+        processor = self._job.table.processor
+        if processor.pc in homes:
+            stack_evidence.returns[homes[processor.pc]] = harmless(self._function(frames[0])) if frames else function
         for frame in frames:
             function = harmless(self._function(frame))
-            stack_evidence.add_frame(frame.registers[RSP], function)
+            stack_evidence.add_frame(frame.stack_pointer, function)
             if self._job.translator.owner(frame.lookup).object in self._copied:
                 for variable in self._variables(frame, memory, homes):
                     stack_evidence.add(variable)
             for register, place in self._saved_by(frame):
                 homes[register] = place
-                if register == PC:
+                if register == processor.return_address:
                     stack_evidence.returns[place] = function
         return stack_evidence
 

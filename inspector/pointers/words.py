@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.decoders.saved_context import demangled, mangled
+from pieglobalsfind.machine.processor import Processor
 
 WORD = 8
 SHORTEST = 3  # bytes of an address that are looked for
@@ -48,19 +48,21 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
             found = data.find(pattern, found + 1)
 
 
-def mangled_words(data: bytes, start: int, ranges: Ranges, guard: int) -> Iterator[tuple[int, int]]:
+def mangled_words(
+    processor: Processor, data: bytes, start: int, ranges: Ranges, guard: int
+) -> Iterator[tuple[int, int]]:
     """(offset, address) of every aligned word that means an address in one of the ranges once it is demangled.
 
     `start` is where the data lie.
     """
     first = -start % WORD
-    for pattern in {mangled(high, guard) >> 48 for high in high_halves(ranges)}:
+    for pattern in {processor.mangle(high, guard) >> 48 for high in high_halves(ranges)}:
         tail = pattern.to_bytes(2, "little")
         found = data.find(tail, first + HIGH)
         while found >= 0:
             offset = found - HIGH
             if (offset - first) % WORD == 0:
-                value = demangled(struct.unpack_from("<Q", data, offset)[0], guard)
+                value = processor.demangle(struct.unpack_from("<Q", data, offset)[0], guard)
                 if any(low <= value <= high for low, high in ranges):
                     yield offset, value
             found = data.find(tail, found + 1)

@@ -1,4 +1,4 @@
-"""What the code of a program's file does with its variables.
+"""What a program's file says: its dynamic section, and what its code does with its variables.
 
-It imports `job` and `pieglobalsfind`, and reads no process.
+It imports `terminal` and `pieglobalsfind`, and reads no process.
 """

@@ -8,19 +8,19 @@ are therefore listed, too.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from pieglobalsfind.elf.demangle import demangle
-from pieglobalsfind.elf.file import DT_SYMTAB, EM_X86_64, SHT_SYMTAB, SYMBOL_SIZE, ElfFile
+from pieglobalsfind.elf.file import SHT_SYMTAB, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
 
-from ..job.relocations import R_GLOB_DAT
+from .program_file import ProgramFile
 
 LARGEST_FUNCTION = 1 << 24  # bytes
 MASK = (1 << 64) - 1
@@ -70,16 +70,13 @@ def is_code(elf: ElfFile, symbol: FileSymbol) -> bool:
     )
 
 
-def own_slots(elf: ElfFile) -> Iterator[tuple[int, int]]:
+def own_slots(path: str) -> Iterator[tuple[int, int]]:
     """(vaddr of a word of the global offset table, vaddr of the file's own variable that it names)."""
-    table = elf.dynamic_value(DT_SYMTAB)
-    for relocation in elf.relocations():
-        if table is not None and relocation.type == R_GLOB_DAT:
-            entry = struct.unpack(
-                elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE)
-            )
-            if entry[3]:  # defined here
-                yield relocation.offset, entry[4]
+    with ProgramFile(path) as file:
+        for relocation in file.relocations():
+            symbol = file.symbol(relocation)
+            if relocation.type == file.processor.relocations.glob_dat and symbol is not None and symbol.is_defined:
+                yield relocation.offset, symbol.value
 
 
 class CodeReader:
@@ -92,7 +89,7 @@ class CodeReader:
         self._elf = elf
         self._extents = extents
         self._starts = [start for start, _ in extents]
-        self._slots = dict(own_slots(elf))
+        self._slots = dict(own_slots(elf.path))
         self._x86 = capstone.x86
         self._capstone = capstone
         self._decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)

@@ -16,7 +16,8 @@ from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.model import PC, RUNNING, Absent, Object, Rank
+from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.model import RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
@@ -60,6 +61,9 @@ class RankProcess:
     def check(self) -> None:
         """Raise `RanklensError` with the reason if the rank can't be looked at as a process."""
         check_is_here(self.rank)
+        processor = self.view.table.processor
+        if processor is not X86_64:
+            raise UsageError(f"ranks of {processor.name} programs can't be served", "use inspector stacks and globals")
         if isinstance(self.registers, Absent):
             raise RanklensError(self.registers.reason, self.registers.hint)
         if not self.program_name:
@@ -85,7 +89,7 @@ class RankProcess:
     @property
     def pc(self) -> int:
         """0 if it is not known."""
-        return self.known_registers.get(PC, 0)
+        return self.known_registers.get(self.view.table.processor.pc, 0)
 
     @property
     def signal(self) -> Optional[int]:

@@ -11,13 +11,13 @@ from typing import Any, Optional
 
 import lldb
 
+from lldbext.lldb_api.registers import processor_of
 from lldbext.lldb_api.run_lldb import execute
 from lldbext.lldb_api.target import open_process
 from lldbext.selection.session import Session
 from pieglobalsfind.decoders.ampi import events
 from pieglobalsfind.model import RankTable
 
-REGISTERS = ("rdi", "rsi", "rsp")
 OF_LOADERS = "_Z17AMPI_FuncPtr_PackP22AMPI_FuncPtr_Transportm"  # of executables that load the program from other files
 
 
@@ -62,7 +62,9 @@ def extra(function: str) -> Any:
 
 def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:
     """The event that a call means, if it means one: its kind, and the rank (-1: all)."""
-    first, second, pointer = (frame.FindRegister(name).GetValueAsUnsigned() for name in REGISTERS)
+    processor = processor_of(session.process.GetTarget())
+    names = (*processor.argument_names[:2], processor.stack_pointer_name)
+    first, second, pointer = (frame.FindRegister(name).GetValueAsUnsigned() for name in names)
     session.forget_moment()
 
     def table() -> RankTable:
@@ -82,6 +84,10 @@ def know(made: dict[str, Any], known: dict[str, Any]) -> None:
 
 
 def return_address(session: Session, frame: Any) -> int:
-    """Where the call returns to: the word at the stack pointer."""
-    pointer = frame.FindRegister("rsp").GetValueAsUnsigned()
+    """Where the call returns to: the link register, or the word at the stack pointer."""
+    processor = processor_of(session.process.GetTarget())
+    if not processor.pushes_return_address:
+        link = frame.FindRegister(processor.register_names[processor.return_address])
+        return int(link.GetValueAsUnsigned()) & processor.code_mask
+    pointer = frame.FindRegister(processor.stack_pointer_name).GetValueAsUnsigned()
     return int(session.process.ReadPointerFromMemory(pointer, lldb.SBError()))

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Optional
 
-from lldbext.lldb_api.registers import NAMES
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.constants import DW_TAG_formal_parameter
 from pieglobalsfind.dwarf.locals import LocalReader
@@ -55,15 +54,15 @@ def _walked(moment: ProcessView, number: int, innermost: Any) -> Sequence[Activa
     """libdw's frames; none if nobody can tell: then LLDB's are all there is."""
     rank = moment.rank(number)
     try:
-        registers = _registers(innermost) if rank.state == RUNNING else moment.contexts.registers(rank)
+        registers = _registers(moment, innermost) if rank.state == RUNNING else moment.contexts.registers(rank)
         return moment.walker.frames_from(rank.stack, registers)[0]
     except RanklensError:  # there is no libdw, or the context can't be read
         return ()
 
 
-def _registers(innermost: Any) -> dict[int, int]:
+def _registers(moment: ProcessView, innermost: Any) -> dict[int, int]:
     """By DWARF number; of a thread that runs the kernel tells none but LLDB."""
-    values = (innermost.FindRegister(name) for name in NAMES)
+    values = (innermost.FindRegister(name) for name in moment.table.processor.register_names)
     return {number: int(one.GetValueAsUnsigned()) for number, one in enumerate(values) if one.IsValid()}
 
 

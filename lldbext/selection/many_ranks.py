@@ -19,7 +19,7 @@ from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RSP, Absent
+from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
 
 FEW = 4  # ranks at one place for which it is worthwhile
@@ -48,7 +48,8 @@ class ManyRanks:
         self._debugger, self._target = debugger, target
         moment = debugger.moment()
         threads = [thread.registers for thread in moment.target.threads()]
-        pointers = [thread[RSP] for thread in threads if not isinstance(thread, Absent) and RSP in thread]
+        number = moment.table.processor.stack_pointer
+        pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
         self._same = SameVariable(moment, pointers)
         self._names: dict[int, str] = {}  # by address
 

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from lldbext.breakpoints import lifecycle
 from lldbext.commands import foreign_commands
-from lldbext.lldb_api.registers import NAMES
+from lldbext.lldb_api.registers import processor_of, register_info
 from lldbext.lldb_api.run_lldb import warnings
 from lldbext.lldb_api.target import CORE_PLUGINS
 from lldbext.selection.session import SESSIONS, Session
@@ -20,31 +20,12 @@ from lldbext.threads.kernel_threads import Standing
 from lldbext.threads.thread_ids import tid_of
 from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
+from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import KernelThread
 
-ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
-PC = NAMES.index("rip")
 SUSPENDED = "suspended"
-NOTHING = bytes(8 * len(NAMES))
-REGISTERS = {
-    "sets": ["General Purpose Registers"],
-    "registers": [
-        {
-            "name": name,
-            "bitsize": 64,
-            "offset": 8 * number,
-            "encoding": "uint",
-            "format": "hex",
-            "set": 0,
-            "gcc": number,
-            "dwarf": number,
-            **({"generic": ROLES[name]} if name in ROLES else {}),
-        }
-        for number, name in enumerate(NAMES)
-    ],
-}
 
 
 class OperatingSystemPlugIn:
@@ -53,6 +34,7 @@ class OperatingSystemPlugIn:
     def __init__(self, process: Any) -> None:
         is_new = not SESSIONS.has(process)
         self._session: Session = SESSIONS.of(process)
+        self._processor = processor_of(process.GetTarget())
         if is_new:
             with warnings("breakpoints in ranks may be missing"):
                 lifecycle.renew(self._session)
@@ -117,7 +99,7 @@ class OperatingSystemPlugIn:
         """
         session, above = self._session, {rank.kernel_thread: rank.rank for rank in running}
         threads = [thread for thread in moment.target.threads() if thread.tid in above]
-        places = {thread.tid: Standing(above[thread.tid], pc_of(thread)) for thread in threads}
+        places = {thread.tid: Standing(above[thread.tid], pc_of(thread, self._processor)) for thread in threads}
         if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
             return frozenset(places)  # gdbserver tells of one stop at a time
         covered = session.kernel_threads.may_be_covered(places)
@@ -129,7 +111,7 @@ class OperatingSystemPlugIn:
 
     def get_register_info(self) -> dict[str, Any]:
         """Which registers a rank has."""
-        return REGISTERS
+        return register_info(self._processor)
 
     def get_register_data(self, tid: int) -> bytes:
         """The registers of a rank that waits; what its runtime need not save is 0."""
@@ -138,15 +120,17 @@ class OperatingSystemPlugIn:
         return self._registers[tid]
 
     def _read(self, rank: Optional[Rank]) -> bytes:
+        count = len(self._processor.register_names)
+        nothing = bytes(8 * count)
         if rank is None:
-            return NOTHING  # it ran on a kernel thread that has ended since
+            return nothing  # it ran on a kernel thread that has ended since
         with warnings("a rank has no registers"):
             try:
                 found = self._session.moment().contexts.registers(rank)
             except TargetError:  # the process has ended: LLDB asks for no threads then, but shows those that it had
-                return NOTHING
-            return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
-        return NOTHING
+                return nothing
+            return struct.pack(f"<{count}Q", *(found.get(number, 0) for number in range(count)))
+        return nothing
 
 
 def waiting_text(moment: ProcessView, rank: Rank) -> str:
@@ -160,9 +144,9 @@ def waiting_text(moment: ProcessView, rank: Rank) -> str:
     return state_text(moment.in_world(rank)) if is_known else SUSPENDED
 
 
-def pc_of(thread: KernelThread) -> int:
+def pc_of(thread: KernelThread, processor: Processor) -> int:
     """Where a kernel thread stands, 0 if that is not known."""
-    return 0 if isinstance(thread.registers, Absent) else thread.registers.get(PC, 0)
+    return 0 if isinstance(thread.registers, Absent) else thread.registers.get(processor.pc, 0)
 
 
 def has_registers(moment: ProcessView, rank: Rank) -> bool:

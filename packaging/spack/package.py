@@ -30,6 +30,7 @@ class Ranklens(PythonPackage):
     depends_on("py-setuptools@77:", type="build")
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
+    depends_on("py-pyelftools@0.29:", type=("build", "run"))
     depends_on("py-textual@1:", type=("build", "run"), when="+watch")
     depends_on("elfutils", type="run")  # libdw, which reads debug information
 

@@ -20,7 +20,8 @@ MOST = 20_000  # addresses of a file that are kept
 class Rules:
     """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
 
-    Other callee-saved registers are unchanged. Without a return address (`is_last`) the stack ends here.
+    Other callee-saved registers are unchanged, and so is a link register. Where the return address is undefined
+    (`is_last`) the stack ends here.
     """
 
     cfa_register: int

@@ -26,6 +26,7 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.types import Variable
 from pieglobalsfind.elf.file import SHT_NOBITS, ElfFile, Section, open_elf
+from pieglobalsfind.machine.processor import NOWHERE
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
 from pieglobalsfind.ranks.variable_address import data_place, lies_apart, thread_local_place
 
@@ -34,7 +35,6 @@ ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
 THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
 LONGEST = 11  # bytes that these look at
 PIECE = 1 << 24  # bytes that are searched at once: sections may be of some hundred MB
-UNREADABLE = 1 << 63  # not canonical (x86-64)
 NO_RANK = Absent("no rank is selected")
 _WORD = struct.Struct("<Q")
 _MASK = (1 << 64) - 1
@@ -70,7 +70,7 @@ class Instance:
         found = self._place(location)
         # Nothing of this process, or of its thread, may be taken for the rank's: no program has such an address.
         is_nowhere = location.thread_local and isinstance(found, Absent)
-        return UNREADABLE + location.value if is_nowhere or self._has_other_pages(found) else found
+        return NOWHERE + location.value if is_nowhere or self._has_other_pages(found) else found
 
     def _place(self, location: Location) -> Union[int, Absent]:
         if self.rank is None:

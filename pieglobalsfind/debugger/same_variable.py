@@ -24,7 +24,6 @@ from pieglobalsfind.stacks.frame_values import CFA_ALONE
 from pieglobalsfind.stacks.unwind import Activation
 
 WORD = 8
-REGISTERS = 16  # those that a word fits in (x86-64 psABI, figure 3.36)
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,9 @@ class SameVariable:
         if len(places) != 1 or len(places[0]) != 1 or not 0 < size <= WORD:
             return None
         number = places[0][0].atom - dw.DW_OP_reg0
-        return InRegister(number, size) if number in range(REGISTERS) else None
+        processor = self._moment.table.processor
+        is_general = 0 <= number < len(processor.register_names) and number != processor.pc
+        return InRegister(number, size) if is_general else None
 
     def _locals_at(self, frame: UserFrame) -> Optional[LocalsAt]:
         try:

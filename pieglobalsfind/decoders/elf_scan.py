@@ -98,6 +98,7 @@ def _table(copied_objects: list[CopiedObject]) -> RankTable:
         ranks=tuple(_rank(number, copied_objects, objects) for number in range(most)),
         evidence=EVIDENCE,
         warnings=tuple(warnings),
+        processor=copied_objects[0].original.header.processor,
     )
 
 

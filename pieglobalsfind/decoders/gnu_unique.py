@@ -17,7 +17,6 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Object, Placement, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 
-R_X86_64_64, R_X86_64_GLOB_DAT = 1, 6  # x86-64 psABI, table 4.9
 STB_GNU_UNIQUE, STT_OBJECT = 10, 1
 RELOCATION = struct.Struct("<QIIq")  # r_offset, type, symbol, r_addend
 LARGEST_TABLE = 1 << 26  # bytes of relocations
@@ -89,10 +88,11 @@ def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
         table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
     except MemoryUnreadable:
         return
-    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] in (R_X86_64_64, R_X86_64_GLOB_DAT)]
+    kinds = loaded.header.processor.relocations
+    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] in (kinds.absolute, kinds.glob_dat)]
     start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
     for (offset, kind, _, addend), found in zip(rows, symbols):
         _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
         if section and (info >> 4, info & 0xF) == (STB_GNU_UNIQUE, STT_OBJECT) and offset < loaded.span:
-            yield Named(offset - loaded.low, addend, kind == R_X86_64_GLOB_DAT, value - loaded.low, length)
+            yield Named(offset - loaded.low, addend, kind == kinds.glob_dat, value - loaded.low, length)

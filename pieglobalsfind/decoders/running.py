@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
+from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable
 from pieglobalsfind.target import KernelThread
-
-STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64 psABI, figure 3.36), sp (AArch64 DWARF, table 1)
 
 
 def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable:
@@ -24,7 +23,7 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
     starts = [start for (start, _), _ in stacks]
     changes = {}
     for thread in threads:
-        pointer = stack_pointer(thread, [register_rule.dwarf_register for register_rule in table.context_layout])
+        pointer = stack_pointer(thread, table.processor)
         at = bisect_right(starts, pointer) - 1
         if at >= 0 and pointer < stacks[at][0][1]:
             index = stacks[at][1]
@@ -32,12 +31,11 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
     return replace(table, ranks=with_changes(table.ranks, changes))
 
 
-def stack_pointer(thread: KernelThread, registers: Sequence[int] = STACK_POINTERS) -> int:
-    """The thread's stack pointer, -1 if it is unknown; `registers` are those that the target's processor has."""
+def stack_pointer(thread: KernelThread, processor: Processor) -> int:
+    """The thread's stack pointer, -1 if it is unknown."""
     if isinstance(thread.registers, Absent):
         return -1
-    numbers = [register for register in registers if register in STACK_POINTERS]
-    return thread.registers.get(numbers[0] if numbers else STACK_POINTERS[0], -1)
+    return thread.registers.get(processor.stack_pointer, -1)
 
 
 def _running(rank: Rank, thread: int) -> Rank:

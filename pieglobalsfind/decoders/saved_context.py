@@ -2,55 +2,30 @@
 
 Takes a target, the kind and the address of what was saved; gives registers, believed only if they make sense: a stack
 pointer in writable memory, a pc in executable memory. It knows nothing of ranks, needs no thread of the target, and
-neither writes nor calls. x86-64 and glibc alone; whether a context is stale can't be told from it.
+neither writes nor calls. glibc alone; whether a context is stale can't be told from it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Optional
 
+from pieglobalsfind.elf.target_processor import processor_of_target
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.memory_map import mapping_at
-from pieglobalsfind.model import PC, RSP, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 
-RBX, RBP = 3, 6  # DWARF numbers, as those of `RSP` and `PC`
-R12_TO_R15 = (12, 13, 14, 15)
 WORD = 8
 _MASK = (1 << 64) - 1
 
-Layout = tuple[RegisterRule, ...]
 Registers = dict[int, int]
 
 
-def fcontext_layout(first: int) -> Layout:
-    """What Boost.Context's jump_fcontext (System V x86-64) leaves on the stack: seven words from `first` on."""
-    numbers = (*R12_TO_R15, RBX, RBP, PC)
-    saved = tuple(RegisterRule(number, True, first + WORD * at) for at, number in enumerate(numbers))
-    return (*saved, RegisterRule(RSP, False, first + WORD * len(numbers)))
-
-
-def _saved(places: Mapping[int, int]) -> Layout:
-    return tuple(RegisterRule(number, True, offset) for number, offset in places.items())
-
-
-FCONTEXT = fcontext_layout(0x08)  # behind the control words of SSE and x87
-FCONTEXT_WITH_GUARD = fcontext_layout(0x10)  # and behind the stack protector's word: newer ones may keep it
-# gregs of mcontext_t (sys/ucontext.h), which begins behind uc_flags, uc_link and uc_stack.
-_GREGS = (8, 9, 10, 11, *R12_TO_R15, 5, 4, RBP, RBX, 1, 0, 2, RSP, PC)
-UCONTEXT = _saved({number: 40 + WORD * at for at, number in enumerate(_GREGS)})
-# glibc, sysdeps/x86_64/jmpbuf-offsets.h
-JMP_BUF = _saved({RBX: 0, RBP: 8, 12: 16, 13: 24, 14: 32, 15: 40, RSP: 48, PC: 56})
-MANGLED = (RBP, RSP, PC)  # of a jmp_buf: PTR_MANGLE
-KINDS: Mapping[str, Sequence[Layout]] = {
-    "fcontext": (FCONTEXT, FCONTEXT_WITH_GUARD),
-    "ucontext": (UCONTEXT,),
-    "jmp_buf": (JMP_BUF,),
-}
+KINDS = ("fcontext", "ucontext", "jmp_buf")
 
 # The auxiliary vector (getauxval(3)): pairs of words on the first thread's stack, below the environment's texts.
 AT_NULL, AT_PAGESZ, AT_RANDOM, HIGHEST_TYPE = 0, 6, 25, 64
@@ -65,21 +40,22 @@ def registers(target: Target, kind: str, address: int) -> Registers:
     """DWARF register number -> value; raises `UsageError` for an unknown kind, `RanklensError` if it makes no sense."""
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is not a kind of saved context", f"these are: {', '.join(KINDS)}")
-    maps = target.maps()
+    maps, processor = target.maps(), processor_of_target(target)
     why = ""
     believed: list[Registers] = []
-    for layout in KINDS[kind]:
+    for layout in processor.contexts[kind]:
         found = _read(target, kind, address, layout)
         if kind == "jmp_buf":
             guard = pointer_guard(target, maps)
-            found.update((number, demangled(found[number], guard)) for number in MANGLED)
-        wrong = _wrong(maps, address, found)
+            found.update((number, processor.demangle(found[number], guard)) for number in processor.mangled)
+        found[processor.pc] &= processor.code_mask
+        wrong = _wrong(maps, processor, address, found)
         why = why or wrong
         if not wrong:
             believed.append(found)
     if not believed:
         raise RanklensError(f"what lies at {address:#x} is not a {kind} of a suspended thread, {why}")
-    return next((one for one in believed if is_return_address(target, one[PC])), believed[0])
+    return next((one for one in believed if is_return_address(target, processor, one[processor.pc])), believed[0])
 
 
 def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
@@ -95,43 +71,33 @@ def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
     }
 
 
-def _wrong(maps: Sequence[MemoryMapping], address: int, found: Registers) -> str:
+def _wrong(maps: Sequence[MemoryMapping], processor: Processor, address: int, found: Registers) -> str:
     """Why registers can't be those of a suspended thread; "" if they can."""
-    stack, code = mapping_at(maps, found[RSP]), mapping_at(maps, found[PC])
-    if address % WORD or found[RSP] % WORD:
+    pointer, pc = found[processor.stack_pointer], found[processor.pc]
+    stack, code = mapping_at(maps, pointer), mapping_at(maps, pc)
+    if address % WORD or pointer % WORD:
         return "it is not aligned"
     if stack is None or not (stack.readable and stack.writable):
-        return f"its stack pointer {found[RSP]:#x} is in no writable memory"
+        return f"its stack pointer {pointer:#x} is in no writable memory"
     if code is None or not code.executable:
-        return f"its pc {found[PC]:#x} is not in executable memory"
+        return f"its pc {pc:#x} is not in executable memory"
     return ""
 
 
-def is_return_address(target: Target, pc: int) -> bool:
-    """Whether an instruction that may be a call ends before it (Intel SDM 2A, CALL: E8, or FF /2)."""
+def is_return_address(target: Target, processor: Processor, pc: int) -> bool:
+    """Whether an instruction that may be a call ends before it."""
     try:
-        before = target.read(pc - 7, 7)
+        before = target.read(pc - processor.longest_call, processor.longest_call)
     except MemoryUnreadable:
         return False
-    return before[2] == 0xE8 or any(before[at] == 0xFF and before[at + 1] >> 3 & 7 == 2 for at in (0, 1, 3, 4, 5))
+    return processor.is_call(before)
 
 
 # ---- PTR_MANGLE ----
 
 
-def demangled(value: int, guard: int) -> int:
-    """What glibc has stored rotated by 17 bits and mixed with the guard (sysdeps/unix/sysv/linux/x86_64/sysdep.h)."""
-    return (value >> 17 | value << 47) & _MASK ^ guard
-
-
-def mangled(address: int, guard: int) -> int:
-    """The reverse of `demangled`."""
-    mixed = address ^ guard
-    return (mixed << 17 | mixed >> 47) & _MASK
-
-
 def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
-    """What every thread has at %fs:0x30: the second word of the kernel's random bytes (AT_RANDOM).
+    """The guard of PTR_MANGLE: the second word of the kernel's random bytes (AT_RANDOM).
 
     glibc takes it from there at start (elf/rtld.c, security_init), so no thread's registers are needed. Raises
     `RanklensError` if the auxiliary vector, or what it leads to, can't be read.

@@ -23,15 +23,14 @@ from pieglobalsfind.dwarf.libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf.lines import LineReader
 from pieglobalsfind.elf.demangle import demangle, without_result
 from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.machine.x86_64 import X86_64
 
-CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
-RETURN_ADDRESS = 16
 MOST_RANGES = 1000  # of one block or inlined call
 DEEPEST = 200  # blocks and inlined calls within one another
-# The operations of the linker's expression, but for the literal that is its fifth.
+# The operations of the linker's expression on x86-64, but for the literal that is its fifth.
 LINKAGE_TABLE = [
-    dw.DW_OP_breg0 + 7,
-    dw.DW_OP_breg0 + RETURN_ADDRESS,
+    dw.DW_OP_breg0 + X86_64.stack_pointer,
+    dw.DW_OP_breg0 + X86_64.pc,
     dw.DW_OP_lit0 + 15,
     dw.DW_OP_and,
     dw.DW_OP_ge,
@@ -52,6 +51,7 @@ class CodeFile:
         self._path = path
         with open_elf(path) as elf:
             build_id = elf.build_id
+            self.processor = elf.header.processor
         self._state = state_of(path, build_id) if build_id else None  # from before it is read
         self._kept = CallCache(self._state)
         self.reader = Reader()
@@ -123,9 +123,9 @@ class CodeFile:
             return None
         found = [operations[number] for number in range(count.value)]
         cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr)
-        saved = {}
+        saved, is_last = {}, False
         room = (Operation * 3)()
-        for register in (*CALLEE_SAVED, RETURN_ADDRESS):
+        for register in (*self.processor.call_preserved, self.processor.return_address):
             if lib.dwarf_frame_register(frame, register, room, byref(operations), byref(count)) != 0:
                 return None
             if count.value:
@@ -133,7 +133,9 @@ class CodeFile:
                 if offset is None:
                     return None
                 saved[register] = offset
-        return Rules(*cfa, tuple(saved.items()), RETURN_ADDRESS not in saved) if cfa is not None else None
+            elif register == self.processor.return_address:
+                is_last = self.processor.pushes_return_address or bool(operations)  # "undefined"; null: "same value"
+        return Rules(*cfa, tuple(saved.items()), is_last) if cfa is not None else None
 
     # ---- inlined calls ----
 

@@ -1,4 +1,4 @@
-"""ELF files: headers, sections, dynamic section, notes and relocations, named as the generic ABI names them.
+"""ELF files: headers, sections, dynamic section and notes, named as the generic ABI names them.
 
 Takes a path (or the bytes of a header found in memory) and reads only what is asked for. It believes no count, size or
 offset of a file before it has compared it with the file's size; it knows nothing of processes and never writes.
@@ -17,11 +17,10 @@ from types import TracebackType
 from typing import Optional
 
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.lookup import processor_of
+from pieglobalsfind.machine.processor import Processor
 
 ET_DYN, ET_CORE = 3, 4
-EM_X86_64, EM_AARCH64 = 62, 183
-MACHINES = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", EM_X86_64: "x86-64"}
-MACHINES.update({EM_AARCH64: "AArch64", 243: "RISC-V", 258: "LoongArch"})
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_RELRO = 1, 2, 4, 7, 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
 PN_XNUM = 0xFFFF
@@ -32,7 +31,6 @@ NT_GNU_BUILD_ID = 3
 DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 2, 4, 5, 6, 7, 8, 10
 DT_REL, DT_RELSZ, DT_PLTREL, DT_JMPREL, DT_RELRSZ, DT_RELR = 17, 18, 20, 23, 35, 36
 DT_GNU_HASH = 0x6FFFFEF5
-R_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
 
 HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
@@ -54,6 +52,11 @@ class Header:
     section_offset: int
     section_count: int
     section_names: int
+
+    @property
+    def processor(self) -> Processor:
+        """The table of the file's processor; raises `ObjectFileError` if there is none."""
+        return processor_of(self.machine)
 
 
 @dataclass(frozen=True)
@@ -88,19 +91,6 @@ class Section:
     info: int
     align: int
     entry_size: int
-
-
-@dataclass(frozen=True)
-class Relocation:
-    """A dynamic relocation: `offset` is a vaddr, `symbol` an index in the dynamic symbol table (0: none).
-
-    `addend` is what RELA says, or what stands in the file at that place for REL and RELR.
-    """
-
-    offset: int
-    type: int
-    symbol: int
-    addend: int
 
 
 def parse_header(data: bytes, what: str) -> Header:
@@ -311,51 +301,6 @@ class ElfFile:
     def tls(self) -> Optional[ProgramHeader]:
         """PT_TLS, or None."""
         return next((header for header in self.program_headers if header.type == PT_TLS), None)
-
-    def relocations(self) -> Iterator[Relocation]:
-        """Every dynamic relocation: RELR, REL, RELA, then those of the PLT."""
-        yield from self._relative(self.dynamic_value(DT_RELR), self.dynamic_value(DT_RELRSZ) or 0)
-        yield from self._rel(self.dynamic_value(DT_REL), self.dynamic_value(DT_RELSZ) or 0)
-        table, size = self.dynamic_value(DT_RELA), self.dynamic_value(DT_RELASZ) or 0
-        yield from self._rela(table, size)
-        plt, plt_size = self.dynamic_value(DT_JMPREL), self.dynamic_value(DT_PLTRELSZ) or 0
-        if table is not None and plt is not None and table <= plt < table + size:
-            return  # some linkers count the PLT's among the others
-        if self.dynamic_value(DT_PLTREL) == DT_REL:
-            yield from self._rel(plt, plt_size)
-        else:
-            yield from self._rela(plt, plt_size)
-
-    def _rela(self, table: Optional[int], size: int) -> Iterator[Relocation]:
-        if table is not None and size:
-            data = self.at(table, size - size % 24)
-            for offset, info, addend in struct.iter_unpack(self.header.order + "QQq", data):
-                yield Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
-
-    def _rel(self, table: Optional[int], size: int) -> Iterator[Relocation]:
-        if table is not None and size:
-            data = self.at(table, size - size % 16)
-            for offset, info in struct.iter_unpack(self.header.order + "QQ", data):
-                yield Relocation(offset, info & 0xFFFFFFFF, info >> 32, self._word(offset))
-
-    def _relative(self, table: Optional[int], size: int) -> Iterator[Relocation]:
-        """RELR (gABI, "Relative Relocation Table"): an even word is an address, an odd one 63 bits for those behind."""
-        if table is None or not size:
-            return
-        kind, place = R_RELATIVE.get(self.header.machine, 0), 0
-        for (entry,) in struct.iter_unpack(self.header.order + "Q", self.at(table, size - size % 8)):
-            if entry & 1 == 0:
-                yield Relocation(entry, kind, 0, self._word(entry))
-                place = entry + 8
-                continue
-            for bit in range(63):
-                if entry >> (bit + 1) & 1:
-                    yield Relocation(place + 8 * bit, kind, 0, self._word(place + 8 * bit))
-            place += 63 * 8
-
-    def _word(self, vaddr: int) -> int:
-        word: int = struct.unpack(self.header.order + "q", self.at(vaddr, 8))[0]
-        return word
 
 
 def parse_dynamic(data: bytes, order: str) -> tuple[tuple[int, int], ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.model import BLOCKED, HOOK, READY, RSP, RUNNING, Rank, RankTable, Waiting
+from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
@@ -91,7 +91,7 @@ def requests_of(target: Target, table: RankTable) -> Requests:
 
 def _by_requests(requests: Requests, walker: Walker, rank: Rank, name: str) -> Rank:
     """The rank with what its call waits for, as SMPI's own requests tell it."""
-    waiting, is_on_its_way = requests.waiting(rank, walker.registers_now(rank).get(RSP, 0), name)
+    waiting, is_on_its_way = requests.waiting(rank, walker.stack_pointer_now(rank), name)
     state = rank.state if rank.state == RUNNING else READY if is_on_its_way else BLOCKED
     return replace(rank, state=state, waiting=waiting)
 

@@ -121,11 +121,11 @@ class Translator:
                         yield part.start, part.start + part.size, TLS, index, part
 
     def _tls_parts(self, block: TlsBlock) -> Iterator[TlsPart]:
-        """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): blocks lie below the thread pointer."""
+        """Blocks lie beside the thread pointer (ELF Handling For Thread-Local Storage, 3.4)."""
         if not block.is_thread_pointer:
             yield TlsPart(block.object, block.address, block.size)
             return
-        yield TlsPart(None, block.address - block.size, block.size)
+        yield TlsPart(None, self._table.processor.static_tls_start(block.address, block.size), block.size)
         for elf_object in self._table.objects:
             if elf_object.tls_offset and elf_object.tls_size and block.object in (None, elf_object.index):
                 yield TlsPart(elf_object.index, block.address - elf_object.tls_offset, elf_object.tls_size)
@@ -293,8 +293,10 @@ class Translator:
         """Why an address is nobody's: what lies nearest."""
         if address < 1 << 16:
             return "it is not mapped; so small an address is a null pointer with an offset"
-        if 1 << 47 <= address < ADDRESSES - (1 << 47):
-            return "it is not mapped; no address of a user program looks like this (x86-64: not canonical)"
+        processor = self._table.processor
+        if processor.end_of_user_space <= address < ADDRESSES - processor.end_of_user_space:
+            why = f"({processor.name}: {processor.beyond_it})"
+            return f"it is not mapped; no address of a user program looks like this {why}"
         at = bisect_right(self._map_starts, address) - 1
         if at >= 0 and address - self._maps[at].end < 1 << 20:
             name = self._maps[at].path or "anonymous memory"

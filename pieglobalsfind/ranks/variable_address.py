@@ -60,7 +60,7 @@ def covers(redirect: Redirect, original: int) -> bool:
 
 
 def thread_local_place(rank: Rank, elf_object: Object, offset: int) -> Union[int, Absent]:
-    """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
+    """The rank's instance of a thread-local variable, by its offset in the object's block."""
     block = tls_block(rank, elf_object)
     if block is None:
         return Absent("it is thread-local, and the rank has no such block of its own")

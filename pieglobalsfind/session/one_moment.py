@@ -23,7 +23,6 @@ Value = TypeVar("Value")
 OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
 MOST_STOPS = 3
 MOST_REHEARSALS = 5
-STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64), sp (AArch64)
 PAGE = 4096
 LEAST_STACK = 16384  # bytes at a stack's end that are copied where its stack pointer is unknown
 THREAD_SIZE = 0x400  # bytes of a runtime's structure of a thread
@@ -177,8 +176,9 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
 
 def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[StackPlan]:
     """What of the ranks' stacks is copied."""
+    pointer_number = table.processor.stack_pointer
     rule = next(
-        (register_rule for register_rule in table.context_layout if register_rule.dwarf_register in STACK_POINTERS),
+        (register_rule for register_rule in table.context_layout if register_rule.dwarf_register == pointer_number),
         None,
     )
     for rank in ranks:
@@ -221,7 +221,9 @@ def _data(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Range]:
         elif isinstance(placement, Redirect):
             yield placement.storage, placement.storage + placement.size
         elif isinstance(placement, TlsBlock):
-            start = placement.address - (placement.size if placement.is_thread_pointer else 0)
+            start = placement.address
+            if placement.is_thread_pointer:
+                start = table.processor.static_tls_start(placement.address, placement.size)
             yield start, start + placement.size
 
 

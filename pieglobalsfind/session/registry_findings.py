@@ -21,7 +21,6 @@ from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Absent, Object, Rank, Region, Unplaced
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.stacks.saved_registers import STACK_AND_PC
 from pieglobalsfind.stacks.unwind import UnwoundStack
 from pieglobalsfind.target import Target
 
@@ -166,7 +165,7 @@ def _contexts(view: ProcessView) -> Iterator[RegistryFinding]:
     if not numbers:
         what = "there are none: suspended ranks have no stacks"
         yield RegistryFinding(LACK, "context_registers", what, cure)
-    elif not any(numbers.issuperset(pair) for pair in STACK_AND_PC):
+    elif not numbers.issuperset((view.table.processor.stack_pointer, view.table.processor.pc)):
         what = f"registers {compact(numbers)} hold no stack pointer or no pc: suspended ranks have no stacks"
         yield RegistryFinding(LACK, "context_registers", what, cure)
     if len(numbers) < len(view.table.context_layout):

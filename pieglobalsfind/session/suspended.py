@@ -12,12 +12,14 @@ stops the target nor calls into it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.saved_context import is_return_address, registers
+from pieglobalsfind.elf.target_processor import processor_of_target
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.memory_map import mapping_at
-from pieglobalsfind.model import PC, RSP, Evidence, RankTable, Region
+from pieglobalsfind.model import Evidence, RankTable, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.frame import Backtrace, Frame
@@ -33,9 +35,11 @@ def backtrace(target: Target, kind: str, address: int) -> Backtrace:
 
 def from_registers(moment: ProcessView, saved: Mapping[int, int]) -> Backtrace:
     """The frames of a stack from its saved registers on; raises `ObjectFileError` where libdw is missing."""
-    stack = mapping_at(moment.target.maps(), saved[RSP])
-    region = Region(saved[RSP], stack.end - saved[RSP]) if stack is not None else Region(saved[RSP], 0)
-    found, ends = moment.walker.frames(saved, region, is_return_address(moment.target, saved[PC]))
+    processor = moment.table.processor
+    pointer, pc = saved[processor.stack_pointer], saved[processor.pc]
+    stack = mapping_at(moment.target.maps(), pointer)
+    region = Region(pointer, stack.end - pointer) if stack is not None else Region(pointer, 0)
+    found, ends = moment.walker.frames(saved, region, is_return_address(moment.target, processor, pc))
     return Backtrace(tuple(_frames(found)), ends)
 
 
@@ -46,7 +50,9 @@ def _frames(found: tuple[tuple[int, Call], ...]) -> Iterator[Frame]:
 
 def moment_of(target: Target) -> ProcessView:
     """The target as of now, whether it has ranks or not: code in ranks' copies is known only by them."""
-    return ProcessView(target, decode(target) if has_ranks(target) else NO_RANKS)
+    if has_ranks(target):
+        return ProcessView(target, decode(target))
+    return ProcessView(target, replace(NO_RANKS, processor=processor_of_target(target)))
 
 
 def has_ranks(target: Target) -> bool:

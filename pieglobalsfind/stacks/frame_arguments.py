@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
-from pieglobalsfind.dwarf.cfi import CALLEE_SAVED, RETURN_ADDRESS
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import RSP, RUNNING, Absent, Rank
+from pieglobalsfind.model import RUNNING, Absent, Rank
 from pieglobalsfind.stacks.frame_values import FrameScope, entry_value, value
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
 
-PLACES = (5, 4, 1, 2, 8, 9)  # of integers and pointers, x86-64 psABI 3.2.3: rdi, rsi, rdx, rcx, r8, r9
-KEPT = (*CALLEE_SAVED, RSP, RETURN_ADDRESS)  # what a caller's registers are after its call
 INT, WORD = 4, 8
 UNDESCRIBED = "its function has no debug information"
 OTHER_SHAPE = Absent("its function has other parameters by its debug information")
@@ -88,11 +85,12 @@ class RankStack:
 
     def _passed(self, where: Where, size: int) -> Union[bytes, Absent]:
         """By the caller; an argument on the stack is the called function's to change."""
-        if where.place >= len(PLACES) or where.frame + 1 >= len(self):
+        places = self._activations[where.frame].processor.integer_arguments
+        if where.place >= len(places) or where.frame + 1 >= len(self):
             return NOT_PASSED
         if not self._is_called_by_name(where.frame):
             return UNKNOWN_CALLEE
-        return entry_value(PLACES[where.place], size, self._frame(where.frame), as_register=True) or NOT_PASSED
+        return entry_value(places[where.place], size, self._frame(where.frame), as_register=True) or NOT_PASSED
 
     def _is_called_by_name(self, frame: int) -> bool:
         """Whether the caller says that it calls this very function: another one may have jumped here in its place."""
@@ -166,5 +164,8 @@ def plain(function: str) -> str:
 
 
 def _as_caller(activation: Activation) -> Activation:
-    known = {number: content for number, content in activation.registers.items() if number in KEPT}
-    return Activation(activation.lookup, known, activation.cfa)
+    """With what a caller's registers are after its call."""
+    processor = activation.processor
+    kept = {*processor.call_preserved, processor.stack_pointer, processor.pc}
+    known = {number: content for number, content in activation.registers.items() if number in kept}
+    return replace(activation, registers=known)

@@ -13,12 +13,11 @@ from typing import Optional
 
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 from pieglobalsfind.targets import cut_short
 
-# (stack pointer, pc) by DWARF number: x86-64 psABI, figure 3.36; AArch64 DWARF (its pc as GDB numbers it)
-STACK_AND_PC = ((7, 16), (31, 32))
 WORD = 8
 _MASK = (1 << 64) - 1
 _word = struct.Struct("<Q").unpack_from
@@ -39,7 +38,7 @@ class Contexts:
     def __init__(self, target: Target, table: RankTable, maps: Sequence[MemoryMapping] = ()) -> None:
         self._target = target
         self._table = table
-        self._executable = _executable(maps)
+        self._executable = _executable(maps, table.entry_function)
         self._layout = [
             (register_rule.dwarf_register, register_rule.saved, register_rule.offset)
             for register_rule in table.context_layout
@@ -47,9 +46,7 @@ class Contexts:
         saved = [register_rule.offset for register_rule in table.context_layout if register_rule.saved]
         self._low = min(saved, default=0)
         self._size = max(saved, default=-WORD) + WORD - self._low
-        numbers = {register_rule.dwarf_register for register_rule in table.context_layout}
-        pairs = [pair for pair in STACK_AND_PC if numbers.issuperset(pair)]
-        self._stack_and_pc = pairs[0] if pairs else STACK_AND_PC[0]
+        self._processor = table.processor
 
     def registers(self, rank: Rank) -> dict[int, int]:
         """DWARF register number -> value; raises `RanklensError` as `context_registers` does."""
@@ -94,14 +91,17 @@ class Contexts:
         return self._registers(context, data)
 
     def _registers(self, context: int, data: bytes) -> dict[int, int]:
-        return {
+        registers = {
             register: _word(data, offset - self._low)[0] if saved else (context + offset) & _MASK
             for register, saved, offset in self._layout
         }
+        if self._processor.pc in registers:
+            registers[self._processor.pc] &= self._processor.code_mask
+        return registers
 
     def _check(self, rank: Rank, context: int, registers: dict[int, int]) -> None:
         """The stack pointer may be the stack's very end: then nothing is pushed yet."""
-        stack, pc = (registers.get(number) for number in self._stack_and_pc)
+        stack, pc = registers.get(self._processor.stack_pointer), registers.get(self._processor.pc)
         if stack is None or pc is None:
             raise RanklensError(f"contexts of {self._table.runtime or 'this runtime'} hold no stack pointer or no pc")
         wrong = ""
@@ -119,12 +119,15 @@ class Contexts:
     def _is_executable(self, pc: int) -> bool:
         """By the memory map, read once more if what is known of it does not have the pc."""
         if not _covers(self._executable, pc):
-            self._executable = _executable(self._target.maps())
+            self._executable = _executable(self._target.maps(), self._table.entry_function)
         return _covers(self._executable, pc)
 
 
-def _executable(maps: Sequence[MemoryMapping]) -> tuple[list[int], list[int]]:
-    mappings = [mapping for mapping in maps if mapping.executable]
+def _executable(maps: Sequence[MemoryMapping], entry: int) -> tuple[list[int], list[int]]:
+    """Where code may be. `entry` is a known piece of it; an emulator's process need not execute the memory it is in."""
+    known = mapping_at(maps, entry) if entry else None
+    is_emulated = known is not None and known.readable and not known.executable
+    mappings = [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]
     return [one.start for one in mappings], [one.end for one in mappings]
 
 

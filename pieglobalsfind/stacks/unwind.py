@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
-from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.model import RUNNING, Absent, Owner, Rank, RankTable, Region
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
@@ -57,11 +58,17 @@ class Activation:
     lookup: int
     registers: dict[int, int]
     cfa: int
+    processor: Processor
 
     @property
     def pc(self) -> int:
         """Return the frame's pc."""
-        return self.registers[PC]
+        return self.registers[self.processor.pc]
+
+    @property
+    def stack_pointer(self) -> int:
+        """Return the frame's stack pointer."""
+        return self.registers[self.processor.stack_pointer]
 
 
 class Walker:
@@ -204,14 +211,19 @@ class Walker:
         """
         return self._of_thread(rank) if rank.state == RUNNING else self._contexts.saved(rank)
 
+    def stack_pointer_now(self, rank: Rank) -> int:
+        """The stack pointer among `registers_now`, 0 if it is unknown."""
+        return self.registers_now(rank).get(self._table.processor.stack_pointer, 0)
+
     def frames_from(
         self, stack: Union[Region, Absent], first: Mapping[int, int]
     ) -> tuple[list[Activation], Memory, str]:
         """The frames from some registers on, innermost first, the stack's memory, and why they end early, or ""."""
         memory, kept, registers = Memory(self._target, stack), list[dict[int, int]](), dict(first)
         pcs, ends = self._walk(stack, registers, memory, kept)
-        outer = [*(one[RSP] for one in kept[1:]), registers[RSP]]
-        return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
+        processor = self._table.processor
+        outer = [one[processor.stack_pointer] for one in (*kept[1:], registers)]
+        return [Activation(pc, one, cfa, processor) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
 
     def place(self, pc: int) -> Union[tuple[str, int], Absent]:
         """The file that code is from, and its p_vaddr there."""
@@ -275,9 +287,10 @@ class Walker:
         if isinstance(registers, Absent):
             sentence = f"rank {rank.rank} is running, {registers.reason}"
             raise RanklensError(sentence, "stop the job with a debugger, or take a core")
-        if RSP not in registers or PC not in registers:
+        pointer = registers.get(self._table.processor.stack_pointer)
+        if pointer is None or self._table.processor.pc not in registers:
             raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
-        if isinstance(rank.stack, Region) and not rank.stack.start <= registers[RSP] <= rank.stack.end:
+        if isinstance(rank.stack, Region) and not rank.stack.start <= pointer <= rank.stack.end:
             sentence = f"rank {rank.rank} was switched meanwhile, or handles a signal, its thread is on another stack"
             raise RanklensError(sentence, "try again")
         return registers
@@ -307,10 +320,10 @@ class Walker:
 
         `kept` receives every frame's registers; `registers` are those of the caller of the last one afterwards.
         """
-        memory = memory or Memory(self._target, stack)
+        processor, memory = self._table.processor, memory or Memory(self._target, stack)
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
-            pc = registers[PC]
+            pc = registers[processor.pc]
             if pc - is_call in self._entry:  # it may end in the call, which never returns
                 return pcs, ""
             pcs.append(pc - is_call)
@@ -327,7 +340,7 @@ class Walker:
                 known = "known only while the process stands still" if self._target.is_live else "unknown"
                 return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
             try:
-                if not _go_to_caller(registers, rules, memory):
+                if not _go_to_caller(processor, registers, rules, memory, is_call):
                     return pcs, f"the frame at {pc:#x} makes no sense"
             except MemoryUnreadable:
                 return pcs, f"the frame at {pc:#x} can't be read"
@@ -336,16 +349,20 @@ class Walker:
 
     def _remember(self, rank: Rank, pcs: list[int], kept: Sequence[dict[int, int]], calls: tuple[Call, ...]) -> None:
         """Keep what a whole walk used; `kept` are the registers of every frame and of the last one's caller."""
+        processor = self._table.processor
         frames: list[Used] = []
         words: dict[int, int] = {}
         for pc, caller in zip(pcs, kept[1:]):
             rules = self._rules(pc)
             if rules is None or rules.is_last:
                 break
-            saved = tuple((register, caller[RSP] + offset) for register, offset in rules.saved)
+            if processor.return_address not in dict(rules.saved):  # in a register, which a shape does not hold
+                return
+            cfa = caller[processor.stack_pointer]
+            saved = tuple((register, cfa + offset) for register, offset in rules.saved)
             words.update((address, caller[register]) for register, address in saved)
             frames.append((rules.cfa_register, saved))
-        shape = shape_of(rank, kept[0], frames, words, calls)
+        shape = shape_of(processor, rank, kept[0], frames, words, calls)
         if shape.extent <= CHUNK:
             self._shapes = [shape, *self._shapes[: MOST_SHAPES - 1]]
 
@@ -415,12 +432,19 @@ def library_of(table: RankTable, owner: Owner) -> str:
     return name.removesuffix(" (deleted)")
 
 
-def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bool:
-    """Make `registers` the caller's; False if they can't be told."""
-    cfa = (registers[rules.cfa_register] + rules.cfa_offset) & _MASK
-    if cfa <= registers[RSP]:
+def _go_to_caller(processor: Processor, registers: dict[int, int], rules: Rules, memory: Memory, is_call: bool) -> bool:
+    """Make `registers` the caller's; False if they can't be told.
+
+    The innermost frame of a processor with a link register may have nothing on the stack.
+    """
+    cfa, pointer = (registers[rules.cfa_register] + rules.cfa_offset) & _MASK, registers[processor.stack_pointer]
+    is_leaf = not is_call and not processor.pushes_return_address
+    if cfa < pointer or (cfa == pointer and not is_leaf):
         return False
     for register, offset in rules.saved:
         registers[register] = memory.word(cfa + offset)
-    registers[RSP] = cfa
+    if processor.return_address not in registers:
+        return False
+    registers[processor.pc] = registers[processor.return_address] & processor.code_mask
+    registers[processor.stack_pointer] = cfa
     return True

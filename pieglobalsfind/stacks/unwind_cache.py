@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.model import PC, RSP, RUNNING, Rank, Rebase, Region
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.model import RUNNING, Rank, Rebase, Region
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.target import Target, read_many
@@ -29,6 +30,7 @@ Expected = tuple[
 class StackShape:
     """What every rank with these calls has in common. `extent` is how many bytes from the stack pointer on tell it."""
 
+    stack_pointer: int
     calls: tuple[Call, ...]
     copies: tuple[tuple[Optional[int], int, int], ...]
     registers: tuple[Expected, ...]
@@ -41,24 +43,30 @@ def _copies_of(rank: Rank) -> tuple[Rebase, ...]:
 
 
 def shape_of(
-    rank: Rank, first: dict[int, int], frames: Sequence[Used], words: dict[int, int], calls: tuple[Call, ...]
+    processor: Processor,
+    rank: Rank,
+    first: dict[int, int],
+    frames: Sequence[Used],
+    words: dict[int, int],
+    calls: tuple[Call, ...],
 ) -> StackShape:
     """The shape of a walk that ended at the rank's entry; `words` are those that it read, by address."""
-    copies, start = _copies_of(rank), first[RSP]
+    copies, start = _copies_of(rank), first[processor.stack_pointer]
+    code = processor.return_address
     slots: list[tuple[int, bool]] = []  # (address, is code)
     needed: set[int] = set()  # registers by which callers are found
     for base, saved in reversed(frames):
         restored = dict(saved)
-        slots += [(address, register == PC) for register, address in saved if register == PC or register in needed]
-        needed = {one for one in needed if one not in restored} | {base} - {RSP}
+        slots += [(address, register == code) for register, address in saved if register == code or register in needed]
+        needed = {one for one in needed if one not in restored} | {base} - {processor.stack_pointer}
     expected = []
     for address, is_code in slots:
         expected.append(((address - start) // WORD, *_meant(words[address], is_code, start, copies)))
     registers = [(one, first[one] - start, OF_STACK) for one in sorted(needed)]
-    registers.append((PC, *_meant(first[PC], True, start, copies)))
+    registers.append((processor.pc, *_meant(first[processor.pc], True, start, copies)))
     extent = max((number for number, _, _ in expected), default=-1) * WORD + WORD
     told = tuple((copy.object, copy.original, copy.size) for copy in copies)
-    return StackShape(calls, told, tuple(registers), tuple(expected), extent)
+    return StackShape(processor.stack_pointer, calls, told, tuple(registers), tuple(expected), extent)
 
 
 def _meant(value: int, is_code: bool, start: int, copies: Sequence[Rebase]) -> tuple[int, int]:
@@ -90,7 +98,7 @@ def recognized(
 
 def window(rank: Rank, registers: dict[int, int], shapes: Sequence[StackShape]) -> tuple[int, int]:
     """The address and size of what tells a stack's shape; size 0 if nothing can."""
-    start = registers.get(RSP, 0)
+    start = registers.get(shapes[0].stack_pointer, 0) if shapes else 0
     if not shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
         return 0, 0
     return start, min(max(shape.extent for shape in shapes), rank.stack.end - start) & -WORD
@@ -116,7 +124,7 @@ def is_of(shape: StackShape, rank: Rank, first: dict[int, int], words: Sequence[
         return False
     if any((rebase.object, rebase.original, rebase.size) != told for rebase, told in zip(copies, shape.copies)):
         return False
-    bases = (0, first[RSP], *(copy.copy for copy in copies))
+    bases = (0, first[shape.stack_pointer], *(copy.copy for copy in copies))
     for register, distance, base in shape.registers:
         if first.get(register) != distance + bases[base]:
             return False

@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.elf.file import (
-    EM_AARCH64,
-    EM_X86_64,
     ET_CORE,
-    MACHINES,
     PT_LOAD,
     PT_NOTE,
     ElfFile,
@@ -26,6 +23,7 @@ from pieglobalsfind.elf.file import (
 )
 from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
+from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets import charm_checkpoint
 from pieglobalsfind.targets.core_notes import FatalSignal, FileMapping, Notes, read_notes
@@ -337,9 +335,8 @@ def _open_core(path: str) -> ElfFile:
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
         raise TargetError(f"{path} is not a core file", "it is a program or library; a core file is made by gcore PID")
-    if elf.header.machine not in (EM_X86_64, EM_AARCH64) or elf.header.order != "<":
-        name = MACHINES.get(elf.header.machine, f"ELF machine {elf.header.machine}")
-        raise TargetError(f"{path} is of a program for {name}, which can't be read")
+    if elf.header.machine not in PROCESSORS or elf.header.order != "<":
+        raise TargetError(f"{path} is of a program for {machine_name(elf.header.machine)}, which can't be read")
     return elf
 
 

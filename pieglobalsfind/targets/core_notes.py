@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, parse_notes
+from pieglobalsfind.elf.file import parse_notes
+from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread
 
@@ -21,12 +22,6 @@ PRSTATUS_SIGNAL = 12  # struct elf_prstatus of a 64-bit Linux: pr_cursig, pr_pid
 PRSTATUS_PID = 32
 PRSTATUS_REGISTERS = 112
 SIGINFO_ADDRESS = 16  # siginfo_t of a 64-bit Linux: si_addr
-
-# struct user_regs_struct (sys/user.h) in the kernel's order, as DWARF numbers (x86-64 psABI, figure 3.36); -1: none
-X86_64 = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7)
-# struct user_pt_regs: x0 to x30, sp, pc (DWARF for the Arm 64-bit Architecture, 4.1; 32 is pc as GDB numbers it)
-AARCH64 = tuple(range(33))
-LAYOUTS = {EM_X86_64: X86_64, EM_AARCH64: AARCH64}
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,9 @@ def _thread(data: bytes, order: str, machine: int) -> KernelThread:
 
 
 def _registers(data: bytes, order: str, machine: int) -> Union[Mapping[int, int], Absent]:
-    layout = LAYOUTS.get(machine)
-    if layout is None or len(data) < PRSTATUS_REGISTERS + 8 * len(layout):
+    processor = PROCESSORS.get(machine)
+    layout = processor.kernel_registers if processor is not None else ()
+    if not layout or len(data) < PRSTATUS_REGISTERS + 8 * len(layout):
         return Absent("the core file does not hold its registers in a known form")
     values = struct.unpack_from(f"{order}{len(layout)}Q", data, PRSTATUS_REGISTERS)
     return {number: value for number, value in zip(layout, values) if number >= 0}

@@ -17,6 +17,7 @@ from typing import Any, Optional, Union
 
 from pieglobalsfind.elf.loaded import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetEndedError, TargetError
+from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, read_or_none
 from pieglobalsfind.targets.procfs import Process
@@ -266,11 +267,11 @@ def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int]
     """The pc and sp of a thread by the words of its /proc/PID/task/TID/syscall."""
     if len(words) < 3:
         return Absent(f"thread {tid} is running")
-    machine = os.uname().machine
-    numbers = {"x86_64": (7, 16), "aarch64": (31, 32)}.get(machine)
-    if numbers is None:
+    machine = os.uname().machine  # the kernel tells of the processor that it runs on
+    processor = of_kernel(machine)
+    if processor is None:
         return Absent(f"the registers of a {machine} are not known")
-    return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
+    return {processor.stack_pointer: int(words[-2], 16), processor.pc: int(words[-1], 16)}
 
 
 def check_is_process(number: int) -> None:

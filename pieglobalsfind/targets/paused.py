@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import gc
 import mmap
-import struct
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.priority import highest
-from pieglobalsfind.targets.ptrace import ORDER, Standstill, by_dwarf_number, raw_registers
+from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 
 Range = tuple[int, int]  # start, end
@@ -38,7 +37,6 @@ MOST_SETTLING = 100  # times that a process is let go at once because a thread s
 NOTHING = memoryview(b"")
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
-RSP_AT, RIP_AT = (8 * ORDER.index(number) for number in (7, 16))
 
 
 @dataclass(frozen=True)
@@ -357,7 +355,7 @@ class _Copier:
     @property
     def is_settled(self) -> bool:
         """Whether no thread stands between two ranks."""
-        pcs = [struct.unpack_from("<Q", raw, RIP_AT)[0] for _, raw in self._registers if raw is not None]
+        pcs = [raw_pc_and_stack_pointer(raw)[0] for _, raw in self._registers if raw is not None]
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
@@ -380,7 +378,7 @@ class _Copier:
     def _follow_threads(self) -> None:
         """Take the stacks on which threads are from their stack pointers, if these are lower."""
         for _, raw in self._registers:
-            pointer = struct.unpack_from("<Q", raw, RSP_AT)[0] if raw is not None else 0
+            pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
             at = bisect_right(self._starts, pointer) - 1
             if at >= 0 and pointer < self._ends[at]:
                 planned = self._vectors[self._first_stack + 2 * at]

@@ -10,8 +10,9 @@ import stat
 from collections.abc import Iterator
 from typing import Optional
 
-from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, MACHINES, open_elf
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
+from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets.pagemap import populated
 from pieglobalsfind.targets.procmap_query import StandingMaps, is_private_anonymous
@@ -148,9 +149,8 @@ class Process:
             if "32-bit" in error.sentence:
                 raise TargetError(f"process {self.pid} is a 32-bit program", error.hint) from error
             return  # a kernel thread, or a file that we may not open: the memory will tell
-        if machine not in (EM_X86_64, EM_AARCH64):
-            name = MACHINES.get(machine, f"ELF machine {machine}")
-            raise TargetError(f"process {self.pid} is a program for {name}, which can't be read")
+        if machine not in PROCESSORS:
+            raise TargetError(f"process {self.pid} is a program for {machine_name(machine)}, which can't be read")
 
     def _no_permission(self) -> TargetError:
         try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from pieglobalsfind.errors import NotStoppableError, TargetEndedError
+from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
 from pieglobalsfind.targets.priority import highest
 
@@ -25,9 +26,7 @@ GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
 EVENT_STOP = 128
 NT_PRSTATUS = 1
 WALL = 0x40000000  # __WALL of waitpid(2): threads too
-# struct user_regs_struct (<sys/user.h>, x86-64) as DWARF numbers (psABI, figure 3.36); None: it has none
-ORDER = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, 49, 7)
-REGISTERS_SIZE = 27 * 8
+REGISTERS_SIZE = 64 * 8  # room for the kernel's general registers on any processor
 
 STUCK = 5.0  # seconds that a thread may be in the kernel before it stops
 PATIENCE = 60.0  # seconds until every thread has to stand still: it can't before it gets a processor
@@ -213,11 +212,30 @@ def raw_registers(tid: int) -> Optional[bytes]:
 
 def by_dwarf_number(raw: Optional[bytes]) -> Union[dict[int, int], Absent]:
     """What `raw_registers` has read."""
-    if os.uname().machine != "x86_64":
-        return Absent("its registers can't be read on this processor yet")
+    processor = of_kernel(os.uname().machine)  # ptrace gives what the kernel's own processor has
+    if processor is None:
+        return Absent("its registers can't be read on this processor")
     if raw is None:
         return Absent("its registers can't be read")
-    return {number: value for number, value in zip(ORDER, struct.unpack_from("<20Q", raw)) if number is not None}
+    order = processor.kernel_registers
+    return {number: value for number, value in zip(order, struct.unpack_from(f"<{len(order)}Q", raw)) if number >= 0}
+
+
+def raw_pc_and_stack_pointer(raw: bytes) -> tuple[int, int]:
+    """The two in what `raw_registers` has read, 0 both on a processor that is not known."""
+    pc_at, pointer_at = _places_in_raw()
+    if pc_at < 0:
+        return 0, 0
+    return struct.unpack_from("<Q", raw, pc_at)[0], struct.unpack_from("<Q", raw, pointer_at)[0]
+
+
+@lru_cache(maxsize=1)
+def _places_in_raw() -> tuple[int, int]:
+    processor = of_kernel(os.uname().machine)
+    if processor is None:
+        return -1, -1
+    order = processor.kernel_registers
+    return 8 * order.index(processor.pc), 8 * order.index(processor.stack_pointer)
 
 
 def is_in_the_kernel(tid: int) -> bool:

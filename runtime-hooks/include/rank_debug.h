@@ -151,7 +151,7 @@ struct rank_debug_object {
     uint64_t tls_module_id; /* 0: it has no PT_TLS */
     uint64_t tls_size;      /* memory size of PT_TLS */
     uint64_t tls_align;
-    uint64_t tls_offset;    /* bytes from its static block to the thread pointer (variant II), 0 if not static */
+    int64_t tls_offset;     /* bytes from its static block to the thread pointer, negative if it lies above, or 0 */
     uint32_t path;          /* offset in strings */
     uint32_t first_segment; /* index in segments */
     uint32_t segment_count;

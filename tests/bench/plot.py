@@ -16,7 +16,7 @@ Points = Sequence[tuple[Union[float, str], float]]
 def plot(title: str, x_name: str, y_name: str, series: Mapping[str, Points], dashed: Mapping[str, Points] = {}) -> str:
     """The whole picture, of at least one point. `dashed`: what the measured is held against, such as a paper's words.
 
-    Axes of numbers are logarithmic where the values span more than a factor of ten.
+    Axes of numbers are logarithmic where the values span more than a factor of ten, and are not percentages.
     """
     import matplotlib
 
@@ -34,7 +34,8 @@ def plot(title: str, x_name: str, y_name: str, series: Mapping[str, Points], das
         _scale(axes.set_xscale, [float(x) for points in series.values() for x, _ in points])
     for name, points in dashed.items():
         axes.plot([x for x, _ in points], [y for _, y in points], "--", color="gray", label=name)
-    _scale(axes.set_yscale, [y for points in series.values() for _, y in points])
+    if not y_name.startswith("%"):
+        _scale(axes.set_yscale, [y for points in series.values() for _, y in points])
     axes.set(title=title, xlabel=x_name, ylabel=y_name)
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize=8, ncols=2)

@@ -16,7 +16,8 @@ from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.loader import find_loader
 from pieglobalsfind.decoders.ampi.search import LAYOUT
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import PC, Rank, RankTable, Rebase, Region
+from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.model import Rank, RankTable, Rebase, Region
 from pieglobalsfind.ranks.rankset import Span, parse
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
@@ -186,7 +187,7 @@ def test_ranks_that_migrate_all_the_time(moving: Path) -> None:
 
 def looked_at(pid: int, truth: dict[int, str]) -> Iterator[int]:
     """The ranks that a process has at one moment; whatever is said of them must be possible."""
-    saved_pc = next(register_rule.offset for register_rule in LAYOUT if register_rule.dwarf_register == PC)
+    saved_pc = next(register_rule.offset for register_rule in LAYOUT if register_rule.dwarf_register == X86_64.pc)
     with FrozenTarget(pid) as target:
         try:
             table = decode(target)

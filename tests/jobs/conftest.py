@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from tests.support.job_programs import MPICH, PROGRAMS, STEPS, Build
 from tests.support.running import BIN
 from tests.support.sharing import Shared
-from tests.support.sites import LOCAL, Site, only_where_possible, spaces
+from tests.support.site_launchers import SiteLauncher, hydra, lacking_slurm, open_mpi, slurm, srun
+from tests.support.sites import Site, only_where_possible, spaces
 
 
 @pytest.fixture
@@ -32,14 +34,28 @@ def namespaces() -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture
-def addresses() -> Site:
-    return Site(LOCAL)
+@pytest.fixture(scope="session")
+def slurm_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """How commands find a Slurm that runs until the tests are over."""
+    reason = lacking_slurm()
+    if reason is not None:
+        pytest.skip(reason)
+    with slurm(tmp_path_factory.mktemp("slurm")) as environment:
+        yield environment
 
 
-@pytest.fixture(params=["addresses", "namespaces"])
-def site(request: pytest.FixtureRequest) -> Site:
-    found: Site = request.getfixturevalue(request.param)
+@pytest.fixture(params=["mpich", "openmpi", "pmi2", "pmix"])
+def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> SiteLauncher:
+    """Each of the launchers that sites have, with a transport for it."""
+    if request.param in ("pmi2", "pmix"):
+        found = srun(request.getfixturevalue("slurm_environment"), request.param)
+    else:
+        site: Site = request.getfixturevalue("namespaces")
+        found = (hydra if request.param == "mpich" else open_mpi)(site, site.shell(tmp_path))
+    for tool in (found.compiler, *found.tools):
+        if shutil.which(tool) is None:
+            pytest.skip(f"this machine has no {tool} (make test-launchers installs it)")
+    subprocess.run([BIN / "rankcc", "--with-mpi", found.compiler], check=True, timeout=300)
     return found
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.job_programs import Build, run
 from tests.support.running import BIN, StartJob
-from tests.support.sites import Site, alive
+from tests.support.sites import alive
 from tests.support.waiting import wait_until
 
 
@@ -157,14 +157,10 @@ def waits_for_ever(thread: Path) -> bool:
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls are those of x86-64")
-@pytest.mark.parametrize("hosts", [(), ("--hosts", "127.0.0.1:2")])
-def test_a_job_that_waits_takes_no_time_at_all(
-    hosts: tuple[str, ...], addresses: Site, start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path
-) -> None:
-    """Nor does its launcher, its agent or a thread of theirs look whether something has come."""
+def test_a_job_that_waits_takes_no_time_at_all(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    """Nor does its launcher or a thread of theirs look whether something has come."""
     program = build("ends.c")
-    where = (*hosts, "--remote-shell", addresses.shell(tmp_path)) if hosts else ("--procs", 2)
-    job = start_job(rankrun, "-n", 4, "--pes", 2, *where, program)
+    job = start_job(rankrun, "-n", 4, "--pes", 2, "--procs", 2, program)
     job.wait_for("waits", times=4)
 
     def busy() -> list[str]:

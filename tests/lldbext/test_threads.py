@@ -306,8 +306,9 @@ SPLIT = """
 ask("rank 1")
 for command in ("bt", "p word", "rank bt 0-1", "rank print 1 word", "rank print 0-1 started", "rank bt /waiting/"):
     tell(command, ask(command))
-tell("level", process.GetSelectedThread().GetSelectedFrame().GetFrameID())
-ask("frame select 4")
+level = process.GetSelectedThread().GetSelectedFrame().GetFrameID()
+tell("level", level)
+ask(f"frame select {level + 1}")
 for turn in (1, 2):
     tell(f"locals {turn}", ask("frame variable"))
 """

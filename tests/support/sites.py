@@ -1,4 +1,4 @@
-"""Hosts to run a job on: addresses of this machine's own, or namespaces, each with its network, processes and name.
+"""Hosts to run a job on: namespaces, each with its network, processes and name.
 
 A remote shell is a script that starts its command there, as `ssh` would.
 """
@@ -16,10 +16,8 @@ from typing import Optional
 
 import pytest
 
-LOCAL = ("127.0.0.1", "127.0.0.2")
 SPACES = ("alpha", "beta")
-FOUR, SIX = "10.99.0.{}/24", "fd99::{}/64"  # networks: of home, of the first host, ...
-SPACES_OF_SIX = ("fd99::2", "fd99::3")
+NETWORK = "10.99.0.{}/24"  # of home, of the first host, ...
 TOOLS = ("ip", "unshare", "nsenter")
 UNSHARE = ("unshare", "--net", "--pid", "--fork", "--mount", "--uts")
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
@@ -31,23 +29,19 @@ class Site:
     """Two hosts, and where the user is."""
 
     names: tuple[str, ...]
-    home: tuple[str, ...] = ()  # words before a command that runs where the user is
-    inside: tuple[int, ...] = ()  # a process of each host's namespaces, as seen from here
+    home: tuple[str, ...]  # words before a command that runs where the user is
+    inside: tuple[int, ...]  # a process of each host's namespaces, as seen from here
 
-    def shell(self, folder: Path, second: str = "", both: str = "") -> Path:
-        """A remote shell; before the command, it runs a script on the second host, or on both."""
+    def shell(self, folder: Path) -> Path:
+        """Write a remote shell, as launchers start one: options, a host's name, and words of a command for a shell."""
         script = folder / "remote-shell"
-        enter = 'exec "$@"'
-        if self.inside:
-            targets = " ".join(f"{name}) pid={pid};;" for name, pid in zip(self.names, self.inside))
-            enter = f'case $host in {targets} esac\nexec nsenter -t $pid --net --pid --mount --uts -- "$@"'
-        chosen = f"case $host in {self.names[1]})\n{second or ':'}\n;; esac"
-        script.write_text(f"#!/bin/sh\nhost=$1\nshift\n{both}\n{chosen}\n{enter}\n")
+        targets = " ".join(f"{name}) pid={pid};;" for name, pid in zip(self.names, self.inside))
+        script.write_text(
+            '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1\nshift\n'
+            f'case $host in {targets} esac\nexec nsenter -t $pid --net --pid --mount --uts -- sh -c "$*"\n'
+        )
         script.chmod(0o755)
         return script
-
-    def options(self, shell: Path) -> tuple[object, ...]:
-        return ("--hosts", ",".join(self.names), "--remote-shell", shell)
 
     def on(self, place: int, *words: object) -> list[str]:
         """A command as it is run on one of the hosts that are namespaces."""
@@ -70,11 +64,10 @@ def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def agents(program: Path, launcher: int) -> dict[str, int]:
-    """Of a job that runs, by host: they alone have made processes of it; each was started with its host's name."""
+def agents(program: Path) -> dict[int, int]:
+    """Of a job of several hosts that runs, rankrun on each: they alone have made processes of it."""
     own = alive(program)
-    found = [one for one in own if one != launcher and set(children(one)) & set(own)]
-    return {setting(one, "RANKRUN_HOST").strip(): one for one in found}
+    return {int(setting(pid, "RANKRUN_HOST").split()[0]): pid for pid in own if set(children(pid)) & set(own)}
 
 
 def setting(pid: int, name: str) -> str:
@@ -118,42 +111,27 @@ def command(words: Sequence[object]) -> None:
     subprocess.run([str(word) for word in words], check=True, timeout=60)
 
 
-def address(network: str, number: int, device: str) -> tuple[str, ...]:
-    """Words for ip(8); nobody waits until a new address of IPv6 is known to be nobody else's."""
-    return ("addr", "add", network.format(number), "dev", device, *(("nodad",) if network == SIX else ()))
-
-
-def connect(home: int, place: int, host: int, network: str) -> None:
+def connect(home: int, place: int, host: int) -> None:
     """Joins a host to the bridge at home by a cable."""
     here, there = (["nsenter", "-t", str(one), "--net", "ip"] for one in (home, host))
     cable = f"host{place}"
     command([*here, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", host])
     command([*here, "link", "set", cable, "master", "bridge", "up"])
-    command([*there, *address(network, place + 2, "eth0")])
+    command([*there, "addr", "add", NETWORK.format(place + 2), "dev", "eth0"])
     command([*there, "link", "set", "eth0", "up"])
 
 
 @contextmanager
-def spaces(names: tuple[str, str] = SPACES, network: str = FOUR) -> Iterator[Site]:
-    with held("home") as home, held(names[0]) as first, held(names[1]) as second:
+def spaces() -> Iterator[Site]:
+    """Two hosts and a home on one network."""
+    with held("home") as home, held(SPACES[0]) as first, held(SPACES[1]) as second:
         ip = ["nsenter", "-t", home, "--net", "ip"]
         command([*ip, "link", "add", "bridge", "type", "bridge"])
-        command([*ip, *address(network, 1, "bridge")])
+        command([*ip, "addr", "add", NETWORK.format(1), "dev", "bridge"])
         command([*ip, "link", "set", "bridge", "up"])
         for place, host in enumerate((first, second)):
-            connect(home, place, host, network)
-        yield Site(names, ("nsenter", "-t", str(home), "--net", "--uts", "--"), (first, second))
-
-
-@contextmanager
-def cut(site: Site, place: int) -> Iterator[None]:
-    """Pulls the cable of a host, which is not told."""
-    link = [*site.home, "ip", "link", "set", f"host{place}"]
-    command([*link, "nomaster"])
-    try:
-        yield
-    finally:
-        command([*link, "master", "bridge"])
+            connect(home, place, host)
+        yield Site(SPACES, ("nsenter", "-t", str(home), "--net", "--uts", "--"), (first, second))
 
 
 def only_where_possible() -> None:

@@ -71,7 +71,7 @@ for (const part of location.hash.slice(1).split(",")) {
   try {
     value = decodeURIComponent(value);
   } catch {
-    // an address that somebody typed: taken as it is
+    // an address that the user typed: taken as it is
   }
   state.set(found[1] + found[2], value);
   if (found[2] === ":") {

@@ -132,6 +132,7 @@ def _empty(loader: Loader) -> RankTable:
         objects=(),
         ranks=(),
         evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
+        processor=loader.elf.header.processor,
     )
 
 
@@ -163,7 +164,7 @@ def _steady_threads(
 def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], object]:
     """The threads that the processing elements run, and on which element; what must not have changed meanwhile."""
     if loader.is_stripped:
-        pointers = [(thread.tid, stack_pointer(thread)) for thread in target.threads()]
+        pointers = [(thread.tid, stack_pointer(thread, loader.elf.header.processor)) for thread in target.threads()]
         return (None if any(pointer < 0 for _, pointer in pointers) else {}), pointers
     try:
         found = {word(target, address): element for element, address in loader.currents}

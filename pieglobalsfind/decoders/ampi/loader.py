@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf.file import EM_X86_64, open_elf
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.target import MemoryMapping, Target
 
 START, END, SLOT, COUNT = "_ZL14isomallocStart", "_ZL12isomallocEnd", "_ZL8slotsize", "_ZL7nChunks"

@@ -18,7 +18,6 @@ from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Rank, RankTable, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 
-R_X86_64_GLOB_DAT = 6  # x86-64 psABI, table 4.9
 STT_OBJECT, STT_COMMON = 1, 5
 WORD = 8
 WARNING = (
@@ -97,9 +96,10 @@ def _slots(target: Target, elf_object: Object) -> Iterator[Slot]:
             return
         table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
         start = loaded.table(DT_SYMTAB)
+        glob_dat = loaded.header.processor.relocations.glob_dat
     except (MemoryUnreadable, ObjectFileError):
         return
-    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] == R_X86_64_GLOB_DAT]
+    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] == glob_dat]
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
     for (offset, _, _, _), found in zip(rows, symbols):
         _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))

@@ -14,17 +14,20 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.loader import Loader
-from pieglobalsfind.decoders.saved_context import FCONTEXT_WITH_GUARD
-from pieglobalsfind.model import PC, RSP, Region
+from pieglobalsfind.machine.x86_64 import FCONTEXT_WITH_GUARD, X86_64
+from pieglobalsfind.model import Region
 from pieglobalsfind.target import MemoryMapping, Target, pieces
 
 LAYOUT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
-SAVED_PC, SAVED_SIZE = (next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (PC, RSP))
+SAVED_PC, SAVED_SIZE = (
+    next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (X86_64.pc, X86_64.stack_pointer)
+)
 MAIN_HEAP = "[heap]"  # proc(5); a core file does not name it
 FORM = struct.Struct("<QQQQQ")  # context, entry, end of stack, flags, size
 ENTRY = 8  # bytes before the entry in it
 BUCKET = 24  # bits of an address that several functions do not have in common
 PAGE = 4096
+TOP, LARGEST_TEXT = 1 << 64, 1 << 32  # a damaged header may name any addresses; linkers' code has at most 2 GiB
 AROUND_PROGRAM = 1 << 40  # bytes in which the kernel places the heap, and nothing that is mapped
 
 
@@ -82,7 +85,8 @@ class Form:
             for segment in elf.segments
             if segment.flags & 1
         )
-        highs = {high for low, end in text for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
+        sound = ((low, end) for low, end in text if 1 << BUCKET <= low < end < TOP and end - low <= LARGEST_TEXT)
+        highs = {high for low, end in sound for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
         return [(BUCKET // 8, high.to_bytes(5, "little").rstrip(b"\0")) for high in sorted(highs)]
 
 

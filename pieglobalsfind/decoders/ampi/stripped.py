@@ -25,9 +25,10 @@ from pieglobalsfind.decoders.ampi.loader import (
     word,
 )
 from pieglobalsfind.decoders.ampi.threads import Living, living_threads, records
-from pieglobalsfind.elf.file import EM_X86_64, PT_TLS
+from pieglobalsfind.elf.file import PT_TLS
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.target import MemoryMapping, Target
 
 REGION = "IsoRegion"  # {start, end} of isomalloc's range

@@ -22,6 +22,7 @@ from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Rebase, Region, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -164,7 +165,7 @@ def _root(target: Target, address: int) -> Iterator[Shared]:
 
 
 def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[PipLibrary]) -> RankTable:
-    chains = _chains(target, maps, libraries)
+    chains, processor = _chains(target, maps, libraries), libraries[0].elf.header.processor
     base = frozenset(chains[0].values())
     own = next((library for library in libraries if library.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None
@@ -181,14 +182,14 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     threads: Mapping[int, PipThread] = {}
     if known is not None:
         at = known[libc_threads.TID][1]
-        threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end), here)
+        threads = pip_threads.find(target, maps, processor, at, records, root.stride, (root.address, root.end), here)
         for number, thread in threads.items():
             blocks = _blocks(target, known, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(library.task) for library in libraries if library is not own}
     lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
     apart = any(thread.tid not in here for thread in threads.values())
-    table = _filled(count, objects, placements, threads, apart, lost)
+    table = _filled(count, objects, placements, threads, apart, lost, processor)
     return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
 
 
@@ -287,6 +288,7 @@ def _filled(
     threads: Mapping[int, PipThread],
     apart: bool,
     lost: Sequence[int],
+    processor: Processor,
 ) -> RankTable:
     """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
     ranks = tuple(_rank(number, placements[number], threads.get(number), apart) for number in sorted(placements))
@@ -299,6 +301,7 @@ def _filled(
         ranks=ranks,
         evidence=EVIDENCE,
         warnings=tuple(warnings),
+        processor=processor,
     )
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import RSP, Absent, Region
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets import in_address_space
 
@@ -38,6 +39,7 @@ class PipThread:
 def find(
     target: Target,
     maps: Sequence[MemoryMapping],
+    processor: Processor,
     at: int,
     records: Mapping[int, int],
     size: int,
@@ -55,7 +57,7 @@ def find(
         blocks = {number: found[way] for number, found in ways.items() if way in found}
         if len(set(blocks.values())) == len(blocks) > len(best):
             best = blocks
-    threads = {number: _thread(target, maps, block, at, here) for number, block in best.items()}
+    threads = {number: _thread(target, maps, processor, block, at, here) for number, block in best.items()}
     return {number: one for number, one in threads.items() if one is not None}
 
 
@@ -98,7 +100,12 @@ def _is_block(target: Target, address: int) -> bool:
 
 
 def _thread(
-    target: Target, maps: Sequence[MemoryMapping], block: int, at: int, here: Mapping[int, KernelThread]
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    processor: Processor,
+    block: int,
+    at: int,
+    here: Mapping[int, KernelThread],
 ) -> Optional[PipThread]:
     """None once it has ended: the kernel clears its id."""
     try:
@@ -108,7 +115,8 @@ def _thread(
     if tid <= 0:
         return None
     kernel_thread = here.get(tid) or _elsewhere(target, tid)
-    return PipThread(tid, block, _stack(maps, block, kernel_thread.registers if kernel_thread else NO_STACK))
+    registers = kernel_thread.registers if kernel_thread else NO_STACK
+    return PipThread(tid, block, _stack(maps, processor, block, registers))
 
 
 def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
@@ -119,10 +127,10 @@ def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
 
 
 def _stack(
-    maps: Sequence[MemoryMapping], block: int, registers: Union[Mapping[int, int], Absent]
+    maps: Sequence[MemoryMapping], processor: Processor, block: int, registers: Union[Mapping[int, int], Absent]
 ) -> Union[Region, Absent]:
     """The mapping that the thread's stack pointer is in, below the control block if glibc has put both there."""
-    pointer = registers.get(RSP) if not isinstance(registers, Absent) else None
+    pointer = registers.get(processor.stack_pointer) if not isinstance(registers, Absent) else None
     if pointer is None:
         return NO_STACK
     mapping = next((mapping for mapping in maps if mapping.start <= pointer < mapping.end), None)

@@ -18,6 +18,8 @@ from pieglobalsfind.decoders.registry.layout import Records, path_text, text
 from pieglobalsfind.decoders.registry.live_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry.read_consistent import Snapshot, is_current, take, too_fast
 from pieglobalsfind.decoders.registry.validate import check
+from pieglobalsfind.machine.lookup import processor_of
+from pieglobalsfind.machine.processor import RegisterRule
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.target import Target
 
@@ -48,15 +50,16 @@ def decode(target: Target) -> Optional[RankTable]:
 def _table(target: Target, snapshot: Snapshot) -> RankTable:
     records, header = snapshot.records, snapshot.records.header
     calls = tuple(text(call.name) or "an unnamed call" for call in records.calls)
+    processor = processor_of(header.machine)
     registers = tuple(
-        model.RegisterRule(register.dwarf_register, register.rule == layout.REGISTER_AT_OFFSET, register.offset)
+        RegisterRule(register.dwarf_register, register.rule == layout.REGISTER_AT_OFFSET, register.offset)
         for register in records.context_registers
     )
     evidence, keeper, warning = Evidence(model.REGISTRY, snapshot.source), None, ""
     if records.kept:
         from pieglobalsfind.decoders.registry import external_state  # late, as few runtimes need it
 
-        keeper = external_state.keeper_of(target, records, registers, snapshot.order)
+        keeper = external_state.keeper_of(target, records, registers, snapshot.order, processor)
         evidence = Evidence(model.HOOK, snapshot.source)
     ranks: Sequence[model.Rank] = _ranks(target, snapshot, evidence, calls)
     if keeper is not None:
@@ -76,6 +79,7 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         objects=_objects(records),
         ranks=ranks,
         context_layout=registers,
+        processor=processor,
         evidence=evidence,
         entry_function=header.entry_function,
         entry_function_size=header.entry_function_size,

@@ -13,11 +13,11 @@ from typing import Union
 
 from pieglobalsfind.decoders.registry.layout import Kept, ProcessingElement, Records
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.machine.processor import Processor, RegisterRule
 from pieglobalsfind.memory_map import mapping_at, of_files
-from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
+from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region
 from pieglobalsfind.target import MemoryMapping, Target
 
-RETURN_ADDRESS = 16  # DWARF number of rip (x86-64 psABI, figure 3.36)
 MOST_TRIES = 20
 RESTLESS = "ranks were switched while they were read: stacks are unknown; stop the job, or take a core file"
 MAY_RUN = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
@@ -40,6 +40,7 @@ class Keeper:
     code: tuple[Region, ...]
     layout: tuple[RegisterRule, ...]
     order: str
+    processor: Processor
 
     @property
     def knows_all(self) -> bool:
@@ -59,12 +60,14 @@ class Keeper:
             return {}
 
 
-def keeper_of(target: Target, records: Records, layout: tuple[RegisterRule, ...], order: str) -> Keeper:
+def keeper_of(
+    target: Target, records: Records, layout: tuple[RegisterRule, ...], order: str, processor: Processor
+) -> Keeper:
     """Of a runtime that does not publish every switch itself."""
     code = code_of(target.maps(), records.header.entry_function)
     kept = {one.rank: one for one in records.kept}
     heap_starts = {rank.rank: rank.heap_start for rank in records.ranks}
-    return Keeper(kept, heap_starts, records.processing_elements, code, layout, order)
+    return Keeper(kept, heap_starts, records.processing_elements, code, layout, order, processor)
 
 
 def code_of(maps: Sequence[MemoryMapping], address: int) -> tuple[Region, ...]:
@@ -116,13 +119,13 @@ def _context(target: Target, keeper: Keeper, rank: Rank, kept: Kept) -> Union[in
             (
                 register_rule.offset
                 for register_rule in keeper.layout
-                if register_rule.dwarf_register == RETURN_ADDRESS and register_rule.saved
+                if register_rule.dwarf_register == keeper.processor.pc and register_rule.saved
             ),
             None,
         )
         if at is None:
             return NO_CONTEXT
-        saved = keeper.word(target, context + at)
+        saved = keeper.word(target, context + at) & keeper.processor.code_mask
     except MemoryUnreadable:
         return NOT_SAVED
     return context if any(saved in region for region in keeper.code) else NOT_SAVED

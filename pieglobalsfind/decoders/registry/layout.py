@@ -246,7 +246,7 @@ class ElementLoadRecord(NamedTuple):
 HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
 TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
-    ObjectRecord: "QQQQQQQQIIIII36s",
+    ObjectRecord: "QQQQQQQqIIIII36s",
     SegmentRecord: "QQQII",
     RankRecord: "iIIIQQQQQQQQIIiiQQIIIIQ",
     Copy: "iIQ",

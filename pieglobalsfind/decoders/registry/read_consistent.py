@@ -15,8 +15,8 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Records, RecordTable, RegistryHeader, parse_header, parse_records
 from pieglobalsfind.decoders.registry.live_state import standing_still
-from pieglobalsfind.elf.file import MACHINES
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
+from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -209,8 +209,8 @@ def _check_header(header: RegistryHeader, address: int) -> None:
         raise RegistryError(sentence, "use the ranklens that came with the runtime")
     if not layout.LEAST_HEADER_SIZE <= header.header_size <= layout.LARGEST_STRIDE:
         raise RegistryError(f"the registry is damaged, its header says it has {header.header_size} bytes")
-    if header.machine not in MACHINES:
-        raise RegistryError(f"the registry is of an unknown processor, ELF machine {header.machine}")
+    if header.machine not in PROCESSORS:
+        raise RegistryError(f"the registry is of an unknown processor, {machine_name(header.machine)}")
     if header.mapping_address != address:
         raise RegistryError(f"the registry at {address:#x} is damaged, it says it is at {header.mapping_address:#x}")
 

@@ -9,31 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.decoders.saved_context import FCONTEXT, FCONTEXT_WITH_GUARD, UCONTEXT, Layout
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import PC, RSP, Absent, Region, RegisterRule
+from pieglobalsfind.machine.processor import Layout, Processor
+from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target
 
-# raw_swapcontext (ContextRaw.cpp) pushes these, and leaves the stack pointer in the context.
-_PUSHED = (15, 14, 13, 12, 3, 6, 9, 8, 2, 1, 4, 5, PC)  # DWARF numbers, from the lowest address on
-RAW: Layout = (
-    *(RegisterRule(number, True, 8 * at) for at, number in enumerate(_PUSHED)),
-    RegisterRule(RSP, False, 8 * len(_PUSHED)),
-)
-# Boost's saved registers have room for the stack protector's word, depending on how it was built.
-LAYOUTS: Mapping[str, Sequence[Layout]] = {
-    "raw": (RAW,),
-    "boost": (FCONTEXT, FCONTEXT_WITH_GUARD),
-    "ucontext": (UCONTEXT,),
-    "thread": ((),),
-}
+CONTEXTS = {"boost": "fcontext", "ucontext": "ucontext"}  # the names of kinds of saved contexts
 # The default size; its name until 3.33, and since.
 STACK_SIZE = (
     "_ZN7simgrid6kernel7context10stack_sizeE",
@@ -73,18 +61,27 @@ def saved_contexts(
     return _with_pointers(actors, found, factory)
 
 
-def layout_of(target: Target, maps: Sequence[MemoryMapping], kind: str, saved: Sequence[Saved]) -> Layout:
+def layouts(processor: Processor, kind: str) -> Sequence[Layout]:
+    """How contexts of a kind may save registers; a raw one leaves the stack pointer in the context."""
+    if kind == "thread":
+        return ((),)
+    return processor.raw_contexts or ((),) if kind == "raw" else processor.contexts[CONTEXTS[kind]]
+
+
+def layout_of(
+    target: Target, maps: Sequence[MemoryMapping], processor: Processor, kind: str, saved: Sequence[Saved]
+) -> Layout:
     """How a kind of contexts saves registers: of several layouts the one by which most return to code."""
     code = [(mapping.start, mapping.end) for mapping in maps if mapping.executable]
     contexts = [one.context for one in saved if isinstance(one.context, int)]
 
     def returns(layout: Layout) -> int:
-        place = next((one.offset for one in layout if one.dwarf_register == PC), 0)
+        place = next((one.offset for one in layout if one.dwarf_register == processor.pc), 0)
         words = words_of(target, [context + place for context in contexts], 1, 1)
         return sum(_is_within(code, word[0]) for word in words if word)
 
-    register_ruleses = LAYOUTS[kind]
-    return register_ruleses[0] if len(register_ruleses) == 1 else max(register_ruleses, key=returns)
+    possible = layouts(processor, kind)
+    return possible[0] if len(possible) == 1 else max(possible, key=returns)
 
 
 def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:

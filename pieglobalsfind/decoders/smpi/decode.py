@@ -23,7 +23,8 @@ from pieglobalsfind.decoders.smpi.numbering import Numbers, number
 from pieglobalsfind.decoders.smpi.regions import redirections
 from pieglobalsfind.decoders.smpi.threads import SmpiThread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
+from pieglobalsfind.machine.processor import Layout, Processor
+from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 RUNTIME, WITHOUT_MPI = "SMPI", "SimGrid S4U"
@@ -88,7 +89,8 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     saved = saved_contexts(target, maps, library, listed)
     numbers = number(listed, identities(target, listed))
     threads, described = find_threads(target, maps, library, _mappings_of_stacks(maps, saved))
-    layout = layout_of(target, maps, listed[0].kind, saved)
+    processor = library.elf.header.processor
+    layout = layout_of(target, maps, processor, listed[0].kind, saved)
     entry = library.elf.symbol_extent(ENTRY) or (0, 0)
     if not layout:
         saved = _on_threads(listed, threads)
@@ -100,8 +102,8 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
         of_ranks,
         {thread.context: thread for thread in threads},
         described,
-        _starting(target, layout, of_ranks, entry[0]),
-        frozenset(thread.tid for thread in kernel_threads if stack_pointer(thread) < 0),
+        _starting(target, processor, layout, of_ranks, entry[0]),
+        frozenset(thread.tid for thread in kernel_threads if stack_pointer(thread, processor) < 0),
     )
     table = _table(target, maps, library, actor_survey, layout)
     table = replace(table, entry_function=entry[0], entry_function_size=entry[1])
@@ -138,10 +140,10 @@ def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[
 
 
 def _starting(
-    target: Target, layout: Sequence[model.RegisterRule], saved: Mapping[int, Saved], entry: int
+    target: Target, processor: Processor, layout: Layout, saved: Mapping[int, Saved], entry: int
 ) -> frozenset[int]:
     """The ranks that go on where every actor begins."""
-    place = next((register_rule.offset for register_rule in layout if register_rule.dwarf_register == PC), None)
+    place = next((rule.offset for rule in layout if rule.dwarf_register == processor.pc), None)
     if place is None or not entry:
         return frozenset()
     contexts = {rank: one.context for rank, one in saved.items() if isinstance(one.context, int)}
@@ -159,7 +161,7 @@ def _table(
     maps: Sequence[MemoryMapping],
     library: SimgridLibrary,
     actor_survey: ActorSurvey,
-    layout: Sequence[model.RegisterRule],
+    layout: Layout,
 ) -> RankTable:
     stacks = {
         rank: one.stack
@@ -186,7 +188,8 @@ def _table(
         objects=own.objects,
         ranks=tuple(sorted(ranks, key=lambda one: one.rank)),
         evidence=EVIDENCE,
-        context_layout=tuple(layout),
+        context_layout=layout,
+        processor=library.elf.header.processor,
         warnings=(*actor_survey.numbers.warnings, *own.warnings),
         currents=tuple(thread.current for thread in actor_survey.threads.values() if thread.current),
     )

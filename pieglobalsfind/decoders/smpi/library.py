@@ -11,9 +11,9 @@ import struct
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind.elf.file import EM_X86_64
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping, Target
 

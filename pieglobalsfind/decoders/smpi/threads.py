@@ -27,7 +27,6 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import MemoryMapping, Target
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
-R_X86_64_DTPMOD64 = 16  # ELF Handling For Thread-Local Storage: the number of a module
 RELOCATION = struct.Struct("<QIIq")  # r_offset, type, symbol, r_addend
 LARGEST_TABLE = 1 << 26  # bytes of relocations
 
@@ -80,8 +79,9 @@ def _module_slot(target: Target, elf: LoadedElf) -> int:
     """Where the loader has put the number of the library's own TLS module; raises `MemoryUnreadable` without one."""
     size = elf.dynamic.get(DT_RELASZ, 0)
     table = target.read(elf.table(DT_RELA), size - size % RELOCATION.size if size <= LARGEST_TABLE else 0)
+    module = elf.header.processor.relocations.tls_module
     for offset, kind, symbol, _ in RELOCATION.iter_unpack(table):
-        if kind == R_X86_64_DTPMOD64 and (symbol == 0 or _is_defined(target, elf, symbol)):
+        if kind == module and (symbol == 0 or _is_defined(target, elf, symbol)):
             return elf.load_bias + int(offset)
     raise MemoryUnreadable(elf.base, 8, "the library has no thread-local variables of its own")
 

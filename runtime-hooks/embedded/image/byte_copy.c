@@ -22,6 +22,11 @@ struct unwind_bases {
 };
 extern const void *_Unwind_Find_FDE(void *pc, struct unwind_bases *bases);
 
+/* The kernel's: what is laid out in larger steps is protected in these, as the system's loader does. */
+static uint64_t page_size(void) {
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* Copies page by page what is not zero: .bss that no constructor wrote stays without memory. */
 static void copy_bytes(uint64_t to, uint64_t from, uint64_t size) {
     static const char zero[PAGE];
@@ -67,7 +72,7 @@ static int map_segment(const struct object *object, uint64_t copy, const ElfW(Ph
     int file = open(object->path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return errno;
-    uint64_t start = copy + (object->bias + header->p_vaddr - object->base), before = start & (PAGE - 1);
+    uint64_t start = copy + (object->bias + header->p_vaddr - object->base), before = start & (page_size() - 1);
     void *got = mmap((void *)(start - before), before + header->p_filesz, PROT_READ, MAP_PRIVATE | MAP_FIXED, file,
                      (off_t)(header->p_offset - before));
     int error = got == MAP_FAILED ? errno : 0;
@@ -116,16 +121,20 @@ static int protect(const struct object *object, uint64_t copy) {
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
         uint64_t start = copy + (object->bias + header->p_vaddr - object->base);
-        uint64_t first = start & ~(PAGE - 1);
-        uint64_t end = align_up(start + header->p_memsz, PAGE);
+        uint64_t first = start & ~(page_size() - 1);
+        uint64_t end = align_up(start + header->p_memsz, page_size());
+        /* Code was written as data: where the processor does not see that by itself, it has to be told. */
+        if (header->p_type == PT_LOAD && header->p_flags & PF_X)
+            __builtin___clear_cache((char *)start, (char *)(start + header->p_memsz));
         if (header->p_type == PT_LOAD && mprotect((void *)first, end - first, protection_of(header->p_flags)))
             return errno;
     }
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
         uint64_t start = copy + (object->bias + header->p_vaddr - object->base);
-        uint64_t end = (start + header->p_memsz) & ~(PAGE - 1); /* RELRO ends where a page ends (gABI: rounded down) */
-        start &= ~(PAGE - 1);
+        uint64_t end =
+            (start + header->p_memsz) & ~(page_size() - 1); /* RELRO ends where a page ends (gABI: rounded down) */
+        start &= ~(page_size() - 1);
         if (header->p_type == PT_GNU_RELRO && end > start && mprotect((void *)start, end - start, PROT_READ))
             return errno;
     }

@@ -8,6 +8,7 @@
 #include "image/heap.h"
 #include "image/ranges.h"
 #include "image/shared_memory.h"
+#include "machine/machine.h"
 
 #include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>
 #include <boost/interprocess/sync/mutex_family.hpp>
@@ -24,7 +25,7 @@ namespace {
 using Algorithm = boost::interprocess::rbtree_best_fit<boost::interprocess::null_mutex_family>;
 
 constexpr uint64_t step = 64 << 10; /* a heap grows by at least this much */
-constexpr uint64_t page = 4096;
+constexpr uint64_t page = MACHINE_PAGE;
 
 /*
  * Boost keeps a word before each block (SizeHolder in rbtree_best_fit.hpp): the highest bit says that the block is

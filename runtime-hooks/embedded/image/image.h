@@ -8,8 +8,9 @@
 
 #include "image/heap.h"
 #include "image/rewrite.h"
+#include "machine/machine.h"
 
-#define PAGE UINT64_C(4096)
+#define PAGE MACHINE_PAGE
 
 static inline uint64_t align_up(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "image/objects.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 
 #include <dlfcn.h>
@@ -45,25 +46,22 @@ static void measure(struct object *object) {
 }
 
 /*
- * The distance to the thread pointer, if the loader gave every thread a block beside it (variant II).  It fills in this
- * thread's own only when it is asked for.
+ * The distance to the thread pointer, if the loader gave every thread a block beside it; negative where it lies above.
+ * The loader fills in this thread's own only when it is asked for.
  */
-static uint64_t static_tls_offset(const struct dl_phdr_info *info, const struct object *object) {
-#if defined(__x86_64__)
-    uint64_t block = (uintptr_t)info->dlpi_tls_data, pointer;
-    if (!block && object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS)
+static int64_t static_tls_offset(const struct dl_phdr_info *info, const struct object *object) {
+    uint64_t block = (uintptr_t)info->dlpi_tls_data, pointer = machine_thread_pointer();
+    if (!block && (!MACHINE_MARKS_STATIC_TLS || object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS))
         block = tls_block(info->dlpi_tls_modid);
-    __asm__("movq %%fs:0, %0" : "=r"(pointer));
     void (*static_info)(size_t * size, size_t * alignment);
     *(void **)&static_info = dlvsym(RTLD_DEFAULT, "_dl_get_tls_static_info", "GLIBC_PRIVATE");
     size_t size = 1 << 20, alignment;
     if (static_info)
         static_info(&size, &alignment);
-    return block && block < pointer && pointer - block < size ? pointer - block : 0;
-#else
-    (void)info, (void)object;
-    return 0;
-#endif
+    uint64_t distance = MACHINE_TLS_IS_ABOVE ? block - pointer : pointer - block;
+    if (!block || !distance || distance >= size)
+        return 0;
+    return MACHINE_TLS_IS_ABOVE ? -(int64_t)distance : (int64_t)distance;
 }
 
 static int add_object(struct dl_phdr_info *info, size_t size, void *argument) {

@@ -24,7 +24,7 @@ struct object {
     uint64_t tls_module;
     uint64_t tls_size;
     uint64_t tls_align;
-    uint64_t tls_offset; /* from its static block to the thread pointer, 0 if it has none */
+    int64_t tls_offset; /* from its static block to the thread pointer, negative if it lies above, 0 if it has none */
     bool is_program;
 };
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "image/ranges.h"
+#include "machine/machine.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,9 +13,8 @@
 
 #ifdef __SANITIZE_THREAD__ /* has shadow memory for few places only; this one is a part of the libraries' */
 #define FIRST_RANGE UINT64_C(0x7ea000000000)
-#else /* far from what Linux uses on x86-64 (programs near 0x55..., libraries and stacks near 0x7f...): free           \
-         everywhere */
-#define FIRST_RANGE UINT64_C(0x200000000000)
+#else
+#define FIRST_RANGE MACHINE_FIRST_RANGE
 #endif
 
 static uint64_t ranges_end;

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "image/rewrite.h"
+#include "machine/machine.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -75,11 +76,11 @@ static void relocation_table(struct rewrite_list *list, const struct originals *
     for (uint64_t i = 0; i < size / sizeof *entry; i++) {
         uint64_t address = object->bias + entry[i].r_offset;
         switch (ELF64_R_TYPE(entry[i].r_info)) {
-        case R_X86_64_64:
-        case R_X86_64_GLOB_DAT:
-        case R_X86_64_JUMP_SLOT:
-        case R_X86_64_RELATIVE:
-        case R_X86_64_IRELATIVE:
+        case MACHINE_R_ABSOLUTE:
+        case MACHINE_R_GLOB_DAT:
+        case MACHINE_R_JUMP_SLOT:
+        case MACHINE_R_RELATIVE:
+        case MACHINE_R_IRELATIVE:
             if (within(object, address))
                 consider(list, originals, index, object->base, address, "relocation");
         }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define CHUNK ((size_t)64 << 10) /* one mapping serves many small requests: the kernel limits how many there are */
 
@@ -57,7 +58,7 @@ static int make_shared(uint64_t start, uint64_t size) {
 static int share_object(struct dl_phdr_info *info, size_t size, void *result) {
     (void)size;
     extern ElfW(Dyn) _DYNAMIC[];
-    uint64_t first = 0, end = 0, page = 4096;
+    uint64_t first = 0, end = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
     bool mine = false;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "image/unique.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 
 #include <elf.h>
@@ -11,7 +12,7 @@
 
 static bool is_unique(const ElfW(Rela) * one, const ElfW(Sym) * symbol) {
     uint32_t type = ELF64_R_TYPE(one->r_info);
-    return (type == R_X86_64_GLOB_DAT || type == R_X86_64_64) && symbol->st_shndx &&
+    return (type == MACHINE_R_GLOB_DAT || type == MACHINE_R_ABSOLUTE) && symbol->st_shndx &&
            ELF64_ST_BIND(symbol->st_info) == STB_GNU_UNIQUE && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
 }
 
@@ -31,7 +32,7 @@ void unique_describe(const struct object *object, uint32_t index, int rank, uint
             .original = object->bias + symbol->st_value,
             .size = symbol->st_size,
             .storage = *(const uint64_t *)slot - (uint64_t)table[i].r_addend,
-            .got_slot = ELF64_R_TYPE(table[i].r_info) == R_X86_64_GLOB_DAT ? slot : 0,
+            .got_slot = ELF64_R_TYPE(table[i].r_info) == MACHINE_R_GLOB_DAT ? slot : 0,
         });
     }
 }

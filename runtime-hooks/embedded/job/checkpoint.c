@@ -13,6 +13,7 @@
 #include "job/transport.h"
 #include "libc/descriptors.h"
 #include "libc/open_files.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 #include "ranks/client.h"
 #include "ranks/fatal.h"
@@ -87,13 +88,13 @@ static int flush_folder(const char *path) {
 /* ---- what was loaded ---- */
 
 void checkpoint_guards(uint64_t guards[2]) {
-    __asm__("movq %%fs:0x28, %0" : "=r"(guards[0])); /* glibc's tcbhead_t: stack_guard, pointer_guard */
-    __asm__("movq %%fs:0x30, %0" : "=r"(guards[1]));
+    machine_guards(guards);
 }
 
 void checkpoint_set_guards(const uint64_t guards[2]) {
-    __asm__ volatile("movq %0, %%fs:0x28" : : "r"(guards[0]));
-    __asm__ volatile("movq %0, %%fs:0x30" : : "r"(guards[1]));
+    int error = machine_set_guards(guards);
+    if (error)
+        fatal("the guards of stacks and pointers can't be set: %s", strerror(error));
 }
 
 void checkpoint_match(const struct checkpoint *checkpoint) {

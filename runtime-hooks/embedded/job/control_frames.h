@@ -13,6 +13,27 @@ struct frame_counts {
     uint32_t reserved;
 };
 
+/* To rankrun on another host: what its processes begin with.  What is loaded on the first host follows
+ * (loaded_files.h). */
+struct wire_begin {
+    uint64_t guards[2]; /* libc's, in the launcher */
+    char job_id[64];
+    char token[PATH_MAX + 96]; /* a file that the folder for checkpoints has, or "" */
+};
+
+/* From it: the host's processes are there.  Their pids follow, on that host. */
+struct wire_started {
+    int32_t count;
+    char host[64];
+};
+
+/* One of them has ended. */
+struct wire_ended {
+    int32_t process, status; /* as waitpid() has it */
+    int32_t crashed;         /* the rank that a signal ended it in, plus one; 0 */
+    int32_t reserved;
+};
+
 struct wire_exited {
     int32_t rank, status;
 };

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "job/core_file.h"
 #include "job/mappings.h"
+#include "machine/machine.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -101,19 +102,9 @@ static void append_auxiliary_vector(struct buffer *notes) {
 static struct elf_prstatus thread_status;
 static sem_t has_told;
 
-/* In the order of struct user_regs_struct (sys/user.h). */
 static void tell_registers(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
-    const greg_t *from = ((const ucontext_t *)context)->uc_mcontext.gregs;
-    uint64_t *to = (uint64_t *)&thread_status.pr_reg;
-    static const int order[] = {REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX, REG_R11, REG_R10,
-                                REG_R9,  REG_R8,  REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        to[i] = (uint64_t)from[order[i]];
-    to[15] = UINT64_MAX; /* orig_rax: in no system call that could be begun again */
-    to[16] = (uint64_t)from[REG_RIP], to[17] = 0x33, to[18] = (uint64_t)from[REG_EFL];
-    to[19] = (uint64_t)from[REG_RSP], to[20] = 0x2b;
-    __asm__("movq %%fs:0, %0" : "=r"(to[21]));
+    machine_registers(context, (uint64_t *)&thread_status.pr_reg);
     sem_post(&has_told);
 }
 
@@ -192,7 +183,7 @@ static int write_all(int file, const struct mappings *all, const struct buffer *
     Elf64_Ehdr header = {
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
         .e_type = ET_CORE,
-        .e_machine = EM_X86_64,
+        .e_machine = MACHINE_ELF,
         .e_version = EV_CURRENT,
         .e_phoff = sizeof header,
         .e_ehsize = sizeof header,

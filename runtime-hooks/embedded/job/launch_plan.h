@@ -8,23 +8,18 @@
 
 struct checkpoint;
 struct checkpoint_job;
-struct host_list;
 
 #define JOB_ID_SIZE 64
 
 struct launch_plan {
     int ranks, processes;
     bool ranks_can_move, exit_on_deadlock;
-    char *job_id;                     /* of JOB_ID_SIZE; of several hosts, the launcher's is written there */
+    char *job_id;                     /* of JOB_ID_SIZE; on other hosts than the first, that one's is written there */
     const char *checkpoint;           /* folder for checkpoints, or NULL */
     double every;                     /* seconds between them */
     const struct checkpoint *restart; /* what the job begins from, or NULL */
     const struct checkpoint_job *description;
-    const struct host_list *hosts; /* none: all processes are on this one */
-    const char *remote_shell;      /* a command, which a host's name and another command follow */
-    double silence;                /* seconds that a host may not answer */
-    char **command;                /* rankrun's own, ended by NULL */
-    const char *loaded;            /* what has to be the same on all hosts: lines (loaded_files.h), some after a word */
+    const char *loaded; /* what has to be the same on all hosts: lines (loaded_files.h), some after a word */
 };
 
 #endif

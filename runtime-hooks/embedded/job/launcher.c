@@ -4,23 +4,25 @@
 #define _GNU_SOURCE
 #include "job/launcher.h"
 #include "file_limit.h"
+#include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/control_frames.h"
-#include "job/host_list.h"
-#include "job/hosts.h"
 #include "job/local_processes.h"
+#include "job/site.h"
 #include "job/transport.h"
 #include "mpir.h"
 #include "ranks/fatal.h"
 #include "ranks/scheduler.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,13 +44,22 @@ enum phase { PHASE_RUNNING, PHASE_PAUSING, PHASE_SAVING, PHASE_DEADLOCKED, PHASE
 static const struct launch_plan *plan;
 static struct child *children;
 static int *statuses; /* by rank; -1: it has not exited */
-static int *crashed;  /* by process: the rank that a signal ended it in, plus one */
-static int left;      /* ranks that have not */
+static int
+    *crashed; /* by process: the rank that a signal ended it in, plus one; own_crashed: of those here, which write it */
+static const int *own_crashed;
+static int left; /* ranks that have not */
 static enum phase phase;
 static int reporting;     /* which process says where its ranks wait */
 static int saved, number; /* processes that have saved, checkpoints so far */
 static int save_error;
 static double next_checkpoint, next_count;
+static int waiting_hosts; /* of which the processes are not yet there */
+static char token[sizeof(((struct wire_begin *)0)->token)];
+
+/* Or on another host, where rankrun forks it. */
+static bool is_here(const struct child *child) {
+    return site_hosts() == 1 || child->socket != site_control();
+}
 
 static double now(void) {
     struct timespec time;
@@ -57,7 +68,7 @@ static double now(void) {
 }
 
 static void send_frame(struct child *child, enum frame_kind kind, const void *bytes, size_t size) {
-    struct frame frame = {kind, TRANSPORT_LAUNCHER, size};
+    struct frame frame = {.kind = kind, .from = TRANSPORT_LAUNCHER, .to = (int32_t)(child - children), .bytes = size};
     struct iovec parts[2] = {{&frame, sizeof frame}, {(void *)(uintptr_t)bytes, size}};
     socket_write(child->socket, parts, size ? 2 : 1); /* one that has ended is waited for below */
 }
@@ -67,14 +78,19 @@ static void send_to_all(enum frame_kind kind) {
         send_frame(&children[i], kind, NULL, 0);
 }
 
+static void remove_token(void) {
+    if (*token)
+        unlink(token);
+    *token = '\0';
+}
+
 __attribute__((noreturn)) static void end_job(int status) {
     for (int i = 0; i < plan->processes; i++)
-        if (!children[i].has_ended && !children[i].host)
+        if (!children[i].has_ended && is_here(&children[i]))
             kill(children[i].pid, SIGKILL);
-    if (plan->hosts->count)
-        hosts_end();
     checkpoint_give_up();
-    _exit(status);
+    remove_token();
+    _exit(status); /* the transport sees it, and has the other hosts end theirs */
 }
 
 /* ---- whether the job is quiet ---- */
@@ -172,6 +188,14 @@ static void all_answered(void) {
 
 /* ---- what a process says ---- */
 
+union body {
+    struct frame_counts counts;
+    struct wire_exited exited;
+    struct wire_saved saved;
+    struct wire_ended ended;
+    int host_status;
+};
+
 static void take_exited(const struct wire_exited *exited) {
     if (exited->rank < 0 || exited->rank >= plan->ranks || statuses[exited->rank] >= 0)
         return;
@@ -191,39 +215,40 @@ static void take_reported(void) {
         end_job(3);
 }
 
-static void handle_frame(struct child *child) {
-    struct frame frame;
-    union {
-        struct frame_counts counts;
-        struct wire_exited exited;
-        struct wire_saved saved;
-    } body = {0};
-    if (!socket_read(child->socket, &frame, sizeof frame) || frame.bytes > sizeof body ||
-        !socket_read(child->socket, &body, frame.bytes)) {
-        child->socket = -1; /* it has ended */
-        return;
-    }
-    switch (frame.kind) {
+/* What a process says; its bytes are read. */
+static void take_frame(struct child *child, enum frame_kind kind, const union body *body) {
+    switch (kind) {
     case FRAME_COUNTS:
-        child->counts = body.counts;
+        child->counts = body->counts;
         child->has_answered = true;
         if (all_have_answered())
             all_answered();
         break;
     case FRAME_EXITED:
-        take_exited(&body.exited);
+        take_exited(&body->exited);
         break;
     case FRAME_REPORTED:
         take_reported();
         break;
     case FRAME_SAVED:
-        save_error = save_error ? save_error : body.saved.error;
+        save_error = save_error ? save_error : body->saved.error;
         if (++saved == plan->processes)
             end_saving();
         break;
     default:
         break;
     }
+}
+
+static void handle_frame(struct child *child) {
+    struct frame frame;
+    union body body = {0};
+    if (!socket_read(child->socket, &frame, sizeof frame) || frame.bytes > sizeof body ||
+        !socket_read(child->socket, &body, frame.bytes)) {
+        child->socket = -1; /* it has ended */
+        return;
+    }
+    take_frame(child, frame.kind, &body);
 }
 
 /* ---- processes that end ---- */
@@ -264,19 +289,73 @@ static void reap(int signals) {
         ;
     for (int i = 0; i < plan->processes; i++) {
         int status;
-        if (!children[i].has_ended && !children[i].host &&
-            waitpid(children[i].pid, &status, WNOHANG) == children[i].pid)
+        if (!children[i].has_ended && is_here(&children[i]) &&
+            waitpid(children[i].pid, &status, WNOHANG) == children[i].pid) {
+            crashed[i] = own_crashed[i];
             process_ended(i, status);
+        }
     }
 }
 
-static void take_remote_ends(void) {
-    for (struct wire_ended ended; hosts_next_end(&ended);) {
-        if (ended.process < 0)
-            end_job(2);
-        crashed[ended.process] = ended.crashed;
-        process_ended(ended.process, ended.status);
+/* ---- other hosts ---- */
+
+static struct child *remote_child(int process) {
+    if (process < 0 || process >= plan->processes || children[process].socket != site_control())
+        end_job(2);
+    return &children[process];
+}
+
+/* What the transport or rankrun on that host has not already said. */
+__attribute__((noreturn)) static void host_ended(int host, int status) {
+    const struct child *first = &children[frame_first_of(host, plan->processes, site_hosts())];
+    if (WIFEXITED(status) && !first->pid)
+        end_job(WEXITSTATUS(status));
+    fprintf(stderr, "rankrun: host %s is lost: rankrun there has ended, and the job with it\n",
+            first->host ? first->host : "(no name yet)");
+    end_job(2);
+}
+
+static void take_started(int host, uint64_t bytes) {
+    struct wire_started started;
+    int first = frame_first_of(host, plan->processes, site_hosts());
+    int count = frame_first_of(host + 1, plan->processes, site_hosts()) - first;
+    pid_t *pids = calloc((size_t)count, sizeof *pids);
+    if (!pids || bytes != sizeof started + (size_t)count * sizeof *pids ||
+        !socket_read(site_control(), &started, sizeof started) ||
+        !socket_read(site_control(), pids, (size_t)count * sizeof *pids))
+        end_job(2);
+    started.host[sizeof started.host - 1] = '\0';
+    const char *name = strdup(started.host);
+    for (int i = 0; i < count; i++) {
+        children[first + i].pid = pids[i];
+        children[first + i].host = name;
     }
+    free(pids);
+    waiting_hosts--;
+}
+
+static void handle_hosts(void) {
+    struct frame frame;
+    union body body = {0};
+    if (!socket_read(site_control(), &frame, sizeof frame)) {
+        fprintf(stderr, "rankrun: the transport between the hosts has ended, and the job with it\n");
+        end_job(2);
+    }
+    if (frame.kind == FRAME_STARTED && TRANSPORT_HOST(frame.from) > 0 && TRANSPORT_HOST(frame.from) < site_hosts()) {
+        take_started(TRANSPORT_HOST(frame.from), frame.bytes);
+        return;
+    }
+    if (frame.bytes > sizeof body || !socket_read(site_control(), &body, frame.bytes))
+        end_job(2);
+    if (frame.kind == FRAME_HOST_ENDED)
+        host_ended(TRANSPORT_HOST(frame.from), body.host_status);
+    if (frame.kind == FRAME_ENDED) {
+        const struct child *child = remote_child(body.ended.process);
+        crashed[child - children] = body.ended.crashed;
+        process_ended((int)(child - children), body.ended.status);
+        return;
+    }
+    take_frame(remote_child(frame.from), frame.kind, &body);
 }
 
 /* ---- the loop ---- */
@@ -313,9 +392,9 @@ __attribute__((noreturn)) static void watch(int signals) {
         end_job(2);
     for (;;) {
         for (int i = 0; i < plan->processes; i++)
-            polled[i] = (struct pollfd){children[i].socket, POLLIN, 0};
+            polled[i] = (struct pollfd){is_here(&children[i]) ? children[i].socket : -1, POLLIN, 0};
         others[0] = (struct pollfd){signals, POLLIN, 0};
-        others[1] = (struct pollfd){hosts_events(), POLLIN, 0};
+        others[1] = (struct pollfd){site_hosts() > 1 ? site_control() : -1, POLLIN, 0};
         if (poll(polled, (nfds_t)plan->processes + 2, wait_for()) < 0 && errno != EINTR)
             end_job(2);
         for (int i = 0; i < plan->processes; i++)
@@ -324,7 +403,7 @@ __attribute__((noreturn)) static void watch(int signals) {
         if (others[0].revents)
             reap(signals);
         if (others[1].revents)
-            take_remote_ends();
+            handle_hosts();
         handle_timers();
     }
 }
@@ -333,37 +412,61 @@ __attribute__((noreturn)) static void watch(int signals) {
 
 /* Returns true in the processes, false in the launcher. */
 static bool fork_here(struct job *job) {
-    struct local_processes processes = local_processes_new(0, plan->processes, plan->processes);
-    for (int i = 0; i < plan->processes; i++) {
+    struct local_processes processes = local_processes_new(plan->processes);
+    for (int i = 0; i < processes.count; i++) {
         int ends[2];
         local_processes_link(ends);
         *local_processes_socket(&processes, i, plan->processes) = ends[0];
         children[i].socket = ends[1];
     }
+    for (int i = processes.count; i < plan->processes; i++)
+        children[i].socket = site_control();
     bool is_process = local_processes_fork(&processes, plan, job);
-    for (int i = 0; i < plan->processes; i++) {
+    for (int i = 0; i < processes.count; i++) {
         if (is_process)
             close(children[i].socket);
         else
-            mpir_add(children[i].pid = processes.pids[i]);
+            children[i].pid = processes.pids[i];
     }
-    crashed = processes.crashed;
+    crashed = calloc((size_t)plan->processes, sizeof *crashed);
+    own_crashed = processes.crashed;
+    if (!crashed)
+        fatal("memory for the job can't be had: %s", strerror(errno));
     return is_process;
 }
 
-static void start_on_hosts(int signals) {
-    struct remote_process *processes = calloc((size_t)plan->processes, sizeof *processes);
-    crashed = calloc((size_t)plan->processes, sizeof *crashed);
-    if (!processes || !crashed)
-        fatal("memory for the job can't be had: %s", strerror(errno));
-    hosts_start(plan, processes, signals);
-    for (int i = 0; i < plan->processes; i++) {
-        children[i].pid = processes[i].pid;
-        children[i].socket = processes[i].socket;
-        children[i].host = processes[i].host;
-        mpir_add_remote(processes[i].host, processes[i].pid);
+/* That all hosts share the folder shows by a file in it. */
+static void put_token(void) {
+    if (!plan->checkpoint)
+        return;
+    snprintf(token, sizeof token, "%s/.hosts-%s", plan->checkpoint, plan->job_id);
+    int file = open(token, O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+        fatal("checkpoints can't be written to %s: %s", plan->checkpoint, strerror(errno));
+    close(file);
+}
+
+/* Has rankrun on the other hosts fork its processes, and waits until they are there. */
+static void start_elsewhere(void) {
+    struct wire_begin begin = {0};
+    if (site_hosts() == 1)
+        return;
+    put_token();
+    checkpoint_guards(begin.guards);
+    snprintf(begin.job_id, sizeof begin.job_id, "%s", plan->job_id);
+    memcpy(begin.token, token, sizeof begin.token);
+    for (int host = 1; host < site_hosts(); host++) {
+        struct frame frame = {.kind = FRAME_BEGIN,
+                              .from = TRANSPORT_LAUNCHER,
+                              .to = TRANSPORT_HOST(host),
+                              .bytes = sizeof begin + strlen(plan->loaded)};
+        struct iovec parts[] = {
+            {&frame, sizeof frame}, {&begin, sizeof begin}, {(void *)(uintptr_t)plan->loaded, strlen(plan->loaded)}};
+        socket_write(site_control(), parts, 3);
     }
-    free(processes);
+    for (waiting_hosts = site_hosts() - 1; waiting_hosts > 0;)
+        handle_hosts();
+    remove_token();
 }
 
 static int watch_for_ends(void) {
@@ -376,7 +479,7 @@ static int watch_for_ends(void) {
 
 struct job launch(const struct launch_plan *launch_plan) {
     struct job job;
-    if (agent_is_one())
+    if (site_host() > 0)
         return agent_serve(launch_plan);
     plan = launch_plan;
     raise_file_limit();
@@ -384,13 +487,18 @@ struct job launch(const struct launch_plan *launch_plan) {
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
     if (!children || !statuses)
         fatal("memory for the job can't be had: %s", strerror(errno));
-    if (!plan->hosts->count && fork_here(&job))
+    if (fork_here(&job))
         return job;
     int signals = watch_for_ends();
-    if (plan->hosts->count)
-        start_on_hosts(signals);
+    prctl(PR_SET_PDEATHSIG, 0); /* the transport's end is seen by its socket */
+    start_elsewhere();
     for (int i = 0; i < plan->ranks; i++)
         left += (statuses[i] = checkpoint_status(plan->restart, i)) < 0;
+    for (int i = 0; i < plan->processes; i++)
+        if (is_here(&children[i]))
+            mpir_add(children[i].pid);
+        else
+            mpir_add_remote(children[i].host, children[i].pid);
     mpir_publish();
     for (int i = 0; i < plan->processes; i++)
         children[i].has_answered = true;

@@ -1,7 +1,7 @@
 /*
  * launcher.h: the process that a user starts: it makes the processes of the job, and watches over them.
  *
- * On its own host it forks them (local_processes.h), on others it has agents do so (hosts.h).  It runs no rank.
+ * On its own host it forks them (local_processes.h), on others it has agents do so (agent.h).  It runs no rank.
  */
 #ifndef RANK_JOB_LAUNCHER_H
 #define RANK_JOB_LAUNCHER_H

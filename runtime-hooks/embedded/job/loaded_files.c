@@ -4,11 +4,9 @@
 #define _GNU_SOURCE
 #include "job/loaded_files.h"
 #include "image/objects.h"
+#include "machine/machine.h"
 #include "ranks/fatal.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,17 +33,10 @@ char *loaded_decode(const char *text) {
     return plain;
 }
 
-/* Leaves 1 and 7, of which glibc's resolvers choose functions whose addresses then stand in the programs' tables. */
 static void write_processor(FILE *file, const char *prefix) {
-#if defined(__x86_64__)
-    unsigned int eax, ebx, ecx = 0, edx = 0, ecx7 = 0, edx7 = 0;
-    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
-    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx7, &edx7))
-        ebx = 0;
-    fprintf(file, "%s%s%x-%x-%x-%x the%%20processor\n", prefix, LOADED_PROCESSOR, ecx, edx, ebx, ecx7);
-#else
-    (void)file, (void)prefix;
-#endif
+    fprintf(file, "%s%s", prefix, LOADED_PROCESSOR);
+    machine_write_features(file);
+    fputs(" the%20processor\n", file);
 }
 
 void loaded_write(FILE *file, const char *prefix) {

@@ -3,6 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "job/local_processes.h"
+#include "frame.h"
+#include "job/site.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>
@@ -27,7 +29,9 @@ void local_processes_link(int ends[2]) {
         fatal("the job's processes can't be connected: %s", strerror(errno));
 }
 
-struct local_processes local_processes_new(int first, int count, int total) {
+struct local_processes local_processes_new(int total) {
+    int first = frame_first_of(site_host(), total, site_hosts());
+    int count = frame_first_of(site_host() + 1, total, site_hosts()) - first;
     size_t links = (size_t)count * ((size_t)total + 1);
     struct local_processes processes = {
         first, count, total, malloc(links * sizeof *processes.sockets), calloc((size_t)count, sizeof *processes.pids),
@@ -62,6 +66,9 @@ static void close_sockets(const struct local_processes *processes, int kept) {
         for (int j = 0; i != kept && j <= processes->total; j++)
             if (*local_processes_socket(processes, i, j) >= 0)
                 close(*local_processes_socket(processes, i, j));
+    for (int i = 0; site_hosts() > 1 && i < processes->count; i++)
+        if (processes->first + i != kept)
+            close(site_uplink(i));
 }
 
 /* Standard input is the first process's, as under other launchers. */
@@ -76,8 +83,13 @@ static void leave_input(int process) {
 static struct job become(const struct local_processes *processes, int process, const struct launch_plan *plan) {
     int *sockets = local_processes_socket(processes, process, 0);
     close_sockets(processes, process);
+    int uplink = -1;
+    if (site_hosts() > 1) {
+        close(site_control());
+        uplink = out_of_the_way(site_uplink(process - processes->first));
+    }
     for (int j = 0; j <= processes->total; j++)
-        sockets[j] = out_of_the_way(sockets[j]);
+        sockets[j] = sockets[j] >= 0 ? out_of_the_way(sockets[j]) : j == process ? -1 : uplink;
     leave_input(process);
     return (struct job){
         .ranks = plan->ranks,

@@ -14,13 +14,14 @@
 struct local_processes {
     int first, count; /* the processes that are forked here */
     int total;        /* processes of the job */
-    int *sockets;     /* by process of the family, then by process; the link to the launcher comes last; -1: none */
+    int *sockets; /* by process of those, then by process; the link to the launcher comes last; -1: by the transport */
     pid_t *pids;
     int *crashed; /* by process: the rank that a signal ended it in, plus one; in memory that it shares */
 };
 
-/* With links among themselves; the others are the caller's to make.  Ends the process (status 2) without memory. */
-struct local_processes local_processes_new(int first, int count, int total);
+/* Those of this host, with links among themselves; one to the launcher is the caller's to make.  Ends the process
+ * (status 2) without memory. */
+struct local_processes local_processes_new(int total);
 
 /* One end of a process's link to another, or to the launcher (to == total). */
 int *local_processes_socket(const struct local_processes *processes, int process, int to);
@@ -28,7 +29,7 @@ int *local_processes_socket(const struct local_processes *processes, int process
 /* Two sockets that are connected; ends the process (status 2) if they can't be had. */
 void local_processes_link(int ends[2]);
 
-/* True in each process of the family, with what it has to know; false in the caller, once all are there, whose ends of
+/* True in each of the processes, with what it has to know; false in the caller, once all are there, whose ends of
  * their sockets are closed then.  The processes end with the caller.  SIGCHLD is blocked in the caller from then on. */
 bool local_processes_fork(struct local_processes *processes, const struct launch_plan *plan, struct job *job);
 

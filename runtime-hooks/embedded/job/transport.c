@@ -2,8 +2,8 @@
  * transport.c: stream sockets, a queue of what is to be written, a thread that writes and one that reads.
  *
  * The reading thread never writes, so two processes that send each other much at once can't wait for each other.
- * Plain sockets and no messaging library: whatever is loaded here is loaded beside every program, and none of the
- * well-kept ones is without threads and dependencies of its own.
+ * Plain sockets and no messaging library: whatever is loaded here is loaded beside every program.  Between hosts the
+ * site's MPI carries the frames, in a process of its own (transport_mpi.c).
  */
 #define _GNU_SOURCE
 #include "job/transport.h"
@@ -22,8 +22,6 @@
 
 extern void *__libc_malloc(size_t size);
 extern void __libc_free(void *memory);
-
-#define BROKEN "another host of the job can't be reached from this one any more"
 
 /* What waits to be written. */
 struct parcel {
@@ -108,11 +106,6 @@ void transport_counts(uint64_t *sent, uint64_t *handled) {
     *sent = atomic_load(&sent_frames);
 }
 
-/* Between two hosts that the launcher still reaches: no process has ended that it could tell of. */
-static bool is_broken(int error) {
-    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
-}
-
 static bool is_counted(uint32_t kind) {
     return kind < FRAME_START;
 }
@@ -133,8 +126,6 @@ static void *write_parcels(void *nothing) {
         if (written < 0) {
             if (errno == EPIPE || errno == ECONNRESET)
                 wait_for_the_end();
-            if (is_broken(errno))
-                rank_job_abort(2, BROKEN);
             rank_job_abort(2, "a message can't be sent to another process of the job");
         }
         if (parcel->sent)
@@ -147,7 +138,7 @@ static void *write_parcels(void *nothing) {
 static void enqueue(struct parcel *parcel, int to, enum frame_kind kind, uint64_t bytes) {
     parcel->next = NULL;
     parcel->socket = sockets[to == TRANSPORT_LAUNCHER ? process_count : to];
-    parcel->frame = (struct frame){kind, own_index, bytes};
+    parcel->frame = (struct frame){.kind = kind, .from = own_index, .to = to, .bytes = bytes};
     parcel->parts[0] = (struct iovec){&parcel->frame, sizeof parcel->frame};
     if (is_counted(kind))
         atomic_fetch_add(&sent_frames, 1);
@@ -192,8 +183,6 @@ void transport_send_parts(int to, enum frame_kind kind, const struct iovec *part
 void transport_read(void *memory, size_t size) {
     if (socket_read(reading, memory, size))
         return;
-    if (is_broken(errno))
-        rank_job_abort(2, BROKEN);
     wait_for_the_end();
 }
 
@@ -201,16 +190,21 @@ void transport_read(void *memory, size_t size) {
 static bool take_frame(int socket) {
     struct frame frame;
     reading = socket;
-    if (!socket_read(socket, &frame, sizeof frame)) {
-        if (is_broken(errno))
-            rank_job_abort(2, BROKEN);
+    if (!socket_read(socket, &frame, sizeof frame))
         return false;
-    }
     if (frame.kind >= FRAME_KINDS || !handlers[frame.kind])
         rank_job_abort(2, "another process of the job sent what this one does not know");
     handlers[frame.kind](frame.from, frame.bytes);
     if (is_counted(frame.kind))
         atomic_fetch_add(&handled_frames, 1);
+    return true;
+}
+
+/* The processes of other hosts share a socket. */
+static bool is_first_of_its_kind(int place) {
+    for (int i = 0; i < place; i++)
+        if (sockets[i] == sockets[place])
+            return false;
     return true;
 }
 
@@ -220,7 +214,7 @@ static void *read_frames(void *nothing) {
     if (!polled)
         rank_job_abort(2, "no memory can be had for the sockets of the job");
     for (int i = 0; i <= process_count; i++)
-        polled[i] = (struct pollfd){sockets[i], POLLIN, 0};
+        polled[i] = (struct pollfd){is_first_of_its_kind(i) ? sockets[i] : -1, POLLIN, 0};
     for (;;) {
         if (poll(polled, (nfds_t)process_count + 1, -1) < 0)
             continue;

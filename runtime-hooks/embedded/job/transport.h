@@ -8,19 +8,19 @@
 #ifndef RANK_TRANSPORT_H
 #define RANK_TRANSPORT_H
 
+#include "frame.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define TRANSPORT_LAUNCHER (-1)
-
 enum frame_kind {
     /* between processes */
-    FRAME_MESSAGE,      /* an MPI message */
-    FRAME_ACKNOWLEDGED, /* a synchronous send was matched */
-    FRAME_IMAGE,        /* a rank that moves */
-    FRAME_MOVED,        /* where a rank is now */
+    FRAME_MESSAGE = FRAME_HOST_ENDED + 1, /* an MPI message */
+    FRAME_ACKNOWLEDGED,                   /* a synchronous send was matched */
+    FRAME_IMAGE,                          /* a rank that moves */
+    FRAME_MOVED,                          /* where a rank is now */
     /* from the launcher to a process */
     FRAME_START,
     FRAME_COUNT,    /* send your frame counts */
@@ -34,19 +34,18 @@ enum frame_kind {
     FRAME_EXITED,
     FRAME_REPORTED,
     FRAME_SAVED,
+    /* between rankrun on the first host and on others */
+    FRAME_BEGIN,
+    FRAME_STARTED,
+    FRAME_ENDED,
     FRAME_KINDS
-};
-
-struct frame {
-    uint32_t kind;
-    int32_t from;
-    uint64_t bytes; /* that follow */
 };
 
 /* Takes exactly the frame's bytes with transport_read(), on the reading thread; it may send, and must not wait. */
 typedef void frame_handler(int from, uint64_t bytes);
 
-/* A process's end of a job: sockets to the launcher and, by index, to every other process (-1: none). */
+/* A process's end of a job: sockets to the launcher and, by index, to every other process (-1: none).  All that are on
+ * other hosts have one socket, which leads to the transport. */
 void transport_open(int index, int count, const int *sockets, int launcher);
 
 void transport_handle(enum frame_kind kind, frame_handler *handler);

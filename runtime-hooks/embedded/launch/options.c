@@ -5,6 +5,8 @@
 #include "launch/options.h"
 #include "image/method.h"
 #include "image/ranges.h"
+#include "job/site.h"
+#include "machine/machine.h"
 #include "methods/table.h"
 
 #include <errno.h>
@@ -30,13 +32,9 @@ static const char help[] =
     "                           constructors run again in every copy\n"
     "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
     "      --share-code         map code and constants of all ranks from the program's file (methods pie and hls)\n"
-    "      --procs COUNT        spread the ranks over COUNT processes, between which they may migrate\n"
-    "      --hosts HOST[:N],... spread them over these hosts, in proportion to their numbers (default 1), with as "
-    "many\n"
-    "                           processes as these are together unless --procs says how many\n"
-    "      --remote-shell CMD   what starts rankrun on a host, as CMD HOST COMMAND... (default 'ssh -x')\n"
-    "      --host-timeout SECONDS\n"
-    "                           how long a host may not answer before the job is ended (default 60)\n"
+    "      --procs COUNT        spread the ranks over COUNT processes, between which they may migrate; on several "
+    "hosts\n"
+    "                           if mpiexec or srun starts rankrun there (default then: one for each that it starts)\n"
     "      --migrate MODE       what of a rank migrates: whole (default) all of its image; lean: the pages that are\n"
     "                           neither zero nor as they were loaded, and no unused stack\n"
     "      --migration-log FILE write what each migration sent to FILE, one JSON object a line\n"
@@ -79,7 +77,7 @@ static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (errno || end == text || *text == '-' || end[shift > 0] || value > UINT64_C(1) << 44)
         fail("%s must be a number of bytes, not '%s'", what, text);
-    value = ((value << shift) + 4095) & ~UINT64_C(4095);
+    value = ((value << shift) + MACHINE_PAGE - 1) & ~(MACHINE_PAGE - 1);
     if (value < least || value > UINT64_C(1) << 44)
         fail("%s must be at least %lu bytes and at most 16T", what, least);
     return value;
@@ -135,25 +133,15 @@ static void apply_checkpoint(struct options *options) {
     options->arguments = job->arguments;
 }
 
-static struct host_list parse_hosts(const char *text) {
-    struct host_list list;
-    if (!host_list_parse(&list, text))
-        fail("--hosts must be names with commas between them, each with a number from 1 to 256 after a colon or "
-             "without, not '%s'",
-             text);
-    return list;
-}
-
-/* A process for each place where --procs is missing; and none of the hosts may be left without any. */
+/* At least one process on each host, which the launcher has started rankrun on. */
 static void deal_out(struct options *options) {
-    const struct host_list *hosts = &options->hosts;
-    if (!hosts->count)
+    if (site_hosts() == 1)
         return;
     if (!options->processes)
-        options->processes = host_list_places(hosts);
-    for (int i = 0; i < hosts->count; i++)
-        if (host_list_first(hosts, i, options->processes) == host_list_first(hosts, i + 1, options->processes))
-            fail("--procs %d leaves host %s without a process", options->processes, hosts->items[i].name);
+        options->processes = site_hosts();
+    if (options->processes < site_hosts())
+        fail("--procs %d is less than one process for each of the %d that the launcher has started", options->processes,
+             site_hosts());
 }
 
 static void check_job(const struct options *options) {
@@ -170,8 +158,6 @@ static void check_job(const struct options *options) {
         fail("--migration-log needs --procs");
     if (options->every && !options->checkpoint)
         fail("--every needs --checkpoint");
-    if ((options->remote_shell || options->host_timeout) && !options->hosts.count)
-        fail("%s needs --hosts", options->remote_shell ? "--remote-shell" : "--host-timeout");
     if (options->processes > MOST_PROCESSES)
         fail("a job has at most %d processes, not %d", MOST_PROCESSES, options->processes);
 }
@@ -200,7 +186,7 @@ int options_residents(const struct options *options) {
 }
 
 enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, SHARE, DEADLOCK, EXACT_LOAD, BUILD };
-enum { VERSION = BUILD + 1, PROCS, HOSTS, SHELL, TIMEOUT, MIGRATE, MIGRATION_LOG, CHECKPOINT, EVERY, RESTART };
+enum { VERSION = BUILD + 1, PROCS, HOSTS, MIGRATE, MIGRATION_LOG, CHECKPOINT, EVERY, RESTART };
 
 static const struct option names[] = {
     {"ranks", required_argument, NULL, 'n'},
@@ -213,8 +199,8 @@ static const struct option names[] = {
     {"share-code", no_argument, NULL, SHARE},
     {"procs", required_argument, NULL, PROCS},
     {"hosts", required_argument, NULL, HOSTS},
-    {"remote-shell", required_argument, NULL, SHELL},
-    {"host-timeout", required_argument, NULL, TIMEOUT},
+    {"remote-shell", required_argument, NULL, HOSTS},
+    {"host-timeout", required_argument, NULL, HOSTS},
     {"migrate", required_argument, NULL, MIGRATE},
     {"migration-log", required_argument, NULL, MIGRATION_LOG},
     {"checkpoint", required_argument, NULL, CHECKPOINT},
@@ -235,14 +221,8 @@ static void take_job_option(struct options *options, int option, const char *val
         options->processes = parse_count("--procs", value, MOST_PROCESSES);
         break;
     case HOSTS:
-        options->hosts = parse_hosts(value);
-        break;
-    case SHELL:
-        options->remote_shell = value;
-        break;
-    case TIMEOUT:
-        options->host_timeout = parse_seconds("--host-timeout", value);
-        break;
+        fail("--hosts, --remote-shell and --host-timeout are gone: the site's launcher starts rankrun on hosts, as "
+             "mpiexec -n 2 -hosts red,blue rankrun -n 64 ./solver does");
     case MIGRATE:
         options->migration = parse_migration(value);
         break;
@@ -329,7 +309,6 @@ struct options options_parse(int argc, char **argv) {
         options.method = parse_method("pie");
     options.argument_count = argc - optind;
     options.arguments = argv + optind;
-    options.command = argv;
     if (options.restart)
         apply_checkpoint(&options);
     deal_out(&options);

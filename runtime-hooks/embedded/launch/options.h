@@ -6,7 +6,6 @@
 
 #include "image/rewrite.h"
 #include "job/checkpoint.h"
-#include "job/host_list.h"
 #include "job/migration.h"
 
 #include <stdbool.h>
@@ -26,10 +25,6 @@ struct options {
     bool exit_on_deadlock;
     bool exact_load;
     int processes; /* 0: one, which is this */
-    struct host_list hosts;
-    const char *remote_shell;
-    double host_timeout; /* seconds */
-    char **command;      /* rankrun's own arguments, ended by NULL */
     enum migration_mode migration;
     const char *migration_log;
     const char *checkpoint;           /* folder */

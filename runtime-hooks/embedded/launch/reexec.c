@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "launch/reexec.h"
 #include "image/method.h"
-#include "job/agent.h"
+#include "job/site.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>
@@ -48,13 +48,12 @@ void reexec_with_settings(const struct options *options, char **argv) {
     const char *user = getenv(MARK);
     if (user) {
         put_back(user);
-        unsetenv(AGENT_MARK);
+        unsetenv(SITE_MARK);
         return;
     }
     if (options->method->tunables)
         options->method->tunables(options->arguments[0], options_residents(options), wanted, sizeof wanted);
-    bool several = options->hosts.count > 0, fixed = several || options->checkpoint || options->restart;
-    bool again = (fixed && fix_addresses()) || several; /* the launcher too, with an environment as long as agents' */
+    bool fixed = site_hosts() > 1 || options->checkpoint || options->restart, again = fixed && fix_addresses();
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if ((!*wanted && !again) || length < 0)
         return;
@@ -62,11 +61,6 @@ void reexec_with_settings(const struct options *options, char **argv) {
     user = getenv(TUNABLES);
     user = user ? user : "";
     snprintf(all, sizeof all, "%s%s%s", user, *user ? ":" : "", wanted);
-    if (several && !agent_is_one()) {
-        char mark[256];
-        snprintf(mark, sizeof mark, AGENT_MARK_FORMAT, "");
-        setenv(AGENT_MARK, mark, 1);
-    }
     setenv(MARK, user, 1);
     if (*all)
         setenv(TUNABLES, all, 1);

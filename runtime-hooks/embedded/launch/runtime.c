@@ -10,12 +10,12 @@
 #include "image/method.h"
 #include "image/ranges.h"
 #include "image/shared_heap.h"
-#include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/launcher.h"
 #include "job/loaded_files.h"
 #include "job/migration.h"
 #include "job/process.h"
+#include "job/site.h"
 #include "launch/options.h"
 #include "launch/program.h"
 #include "launch/reexec.h"
@@ -198,7 +198,7 @@ static struct job start_job(void) {
         return (struct job){.ranks = options.ranks, .processes = 1};
     if (options.restart)
         checkpoint_match(options.restart);
-    int error = options.checkpoint && !agent_is_one() ? checkpoint_try(options.checkpoint) : 0;
+    int error = options.checkpoint && site_host() == 0 ? checkpoint_try(options.checkpoint) : 0;
     if (error)
         fatal("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
     describe_for_checkpoints();
@@ -214,11 +214,7 @@ static struct job start_job(void) {
         .restart = options.restart,
         .description = &description,
         .job_id = job_id,
-        .hosts = &options.hosts,
-        .remote_shell = options.remote_shell ? options.remote_shell : "ssh -x",
-        .silence = options.host_timeout ? options.host_timeout : 60,
-        .command = options.command,
-        .loaded = options.hosts.count ? describe_loaded() : NULL,
+        .loaded = site_hosts() > 1 ? describe_loaded() : NULL,
     };
     return launch(&launch_plan);
 }
@@ -233,8 +229,9 @@ static int open_migration_log(void) {
 }
 
 int rank_runtime_main(int argc, char **argv) {
-    agent_begin(argc, argv);
+    site_begin();
     options = options_parse(argc, argv);
+    site_become_transport(options.processes, argv);
     reexec_with_settings(&options, argv);
     buffer_streams();
     bool pages = options.method->has_private_pages;

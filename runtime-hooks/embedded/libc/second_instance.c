@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "libc/second_instance.h"
 #include "libc/process_allocations.h"
+#include "machine/machine.h"
 #include "rank_debug.h"
 
 #include <errno.h>
@@ -117,8 +118,8 @@ static int bind_table(const struct link_map *map, uint64_t table, uint64_t size,
     for (uint64_t i = 0; i < size / sizeof *entry; i++) {
         uint64_t *word = (uint64_t *)(map->l_addr + entry[i].r_offset);
         uint32_t type = ELF64_R_TYPE(entry[i].r_info);
-        if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64) || *word < idle.start ||
-            *word >= idle.end || is_for_its_libc((const char *)*word + to_here))
+        if ((type != MACHINE_R_GLOB_DAT && type != MACHINE_R_JUMP_SLOT && type != MACHINE_R_ABSOLUTE) ||
+            *word < idle.start || *word >= idle.end || is_for_its_libc((const char *)*word + to_here))
             continue;
         bool is_relro = (uintptr_t)word >= relro.start && (uintptr_t)word < relro.end;
         int error = store(word, *word + (uint64_t)to_here, is_relro);

@@ -8,6 +8,7 @@
 #include "image/image.h"
 #include "image/method.h"
 #include "image/ranges.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct slot {
     uint64_t *word;
@@ -54,7 +56,7 @@ static void find_slots(const struct object *object) {
     for (uint64_t i = 0; table && i < count; i++) {
         const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(table[i].r_info)];
         uint64_t *word = (uint64_t *)(object->bias + table[i].r_offset), original = object->bias + symbol->st_value;
-        if (ELF64_R_TYPE(table[i].r_info) != R_X86_64_GLOB_DAT || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT ||
+        if (ELF64_R_TYPE(table[i].r_info) != MACHINE_R_GLOB_DAT || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT ||
             !symbol->st_shndx || !symbol->st_size || *word != original || !is_writable(object, original))
             continue;
         slots = realloc(slots, (size_t)(slot_count + 1) * sizeof *slots);
@@ -67,8 +69,9 @@ static void find_slots(const struct object *object) {
 
 /* The loader has made these words read-only; the switch writes them. */
 static int unprotect(void) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < slot_count; i++)
-        if (mprotect((void *)((uint64_t)slots[i].word & ~(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE))
+        if (mprotect((void *)((uint64_t)slots[i].word & ~(page - 1)), page, PROT_READ | PROT_WRITE))
             return errno;
     return 0;
 }
@@ -138,7 +141,8 @@ static void enter(uint64_t token) {
 static const struct method swap = {
     .name = "swap",
     .summary = "exchange the words of the global offset table at each switch; statics stay shared",
-    .link = "-Wl,-z,norelro",
+    /* Its own versions of names: what libc exports under one of them for old programs (`step`) can't take its place. */
+    .link = "-Wl,-z,norelro -Wl,--default-symver",
     .is_preemptible = true,
     .refuses = refuses,
     .room = room,

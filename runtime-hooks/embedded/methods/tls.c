@@ -1,11 +1,10 @@
 /*
  * tls.c: thread-local variables are made rank-local, by a block of thread-local storage for every rank (TLSglobals).
  *
- *   tls       the thread pointer (fs base) is the rank's while it runs: every way of reaching a thread-local variable
- *             finds the rank's block.
- *   tls-word  only the word at %fs:0 is replaced, as AMPI does: a variable is reached in the rank's block only by code
- *             that adds its offset to that word (gcc's -mno-tls-direct-seg-refs); see System V psABI, x86-64, and "ELF
- *             Handling For Thread-Local Storage", variant II.
+ *   tls       the thread pointer (fs base, tpidr_el0) is the rank's while it runs: every way of reaching a thread-local
+ * variable finds the rank's block. tls-word  only the word at %fs:0 is replaced, as AMPI does: a variable is reached in
+ * the rank's block only by code that adds its offset to that word (gcc's -mno-tls-direct-seg-refs); see System V psABI,
+ * x86-64, and "ELF Handling For Thread-Local Storage", variant II.
  *
  * Other globals stay shared.
  */
@@ -13,42 +12,25 @@
 #include "image/image.h"
 #include "image/method.h"
 #include "image/ranges.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 
-#include <asm/prctl.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define FSGSBASE 2 /* bit of AT_HWCAP2: programs may set the fs base themselves */
-
-/* The beginning of a thread control block (glibc, tcbhead_t): what the processor's ABI and the loader rely on. */
-struct control_block {
-    void *self; /* at %fs:0 */
-    void *vector;
-    void *descriptor;
-};
 
 static uint64_t static_size; /* of the static blocks and the control block */
 static uint64_t control_size;
 static uint64_t main_pointer;
-static bool can_write_base;
+static bool can_write_pointer;
 static void *(*allocate_vector)(void *control_block);
-
-static uint64_t own_pointer(void) {
-    uint64_t pointer;
-    __asm__ volatile("movq %%fs:0x10, %0" : "=r"(pointer)); /* not the word at 0, which tls-word changes */
-    return pointer;
-}
 
 /* The loader's and libc's own figures; both are exported for the thread library and its debugger. */
 static int measure(void) {
@@ -62,9 +44,13 @@ static int measure(void) {
     static_info(&size, &alignment);
     control_size = *control;
     static_size = size;
-    main_pointer = own_pointer();
-    can_write_base = getauxval(AT_HWCAP2) & FSGSBASE;
+    main_pointer = machine_thread_pointer();
+    can_write_pointer = machine_can_write_thread_pointer();
     return 0;
+}
+
+static uint64_t blocks_size(void) {
+    return machine_tls_below(static_size, control_size) + machine_tls_above(static_size, control_size);
 }
 
 static uint64_t program_tls(const struct image_plan *plan) {
@@ -114,22 +100,28 @@ static bool refuses(const struct image_plan *plan, char *why, size_t room) {
     return false;
 }
 
+static bool refuses_word(const struct image_plan *plan, char *why, size_t room) {
+    if (MACHINE_HAS_POINTER_WORD)
+        return refuses(plan, why, room);
+    snprintf(why, room,
+             "method tls-word exchanges the word at the thread pointer, which code of this processor does "
+             "not read: use --method tls");
+    return true;
+}
+
 static uint64_t room(const struct image_plan *plan) {
     (void)plan;
-    return static_size + 3 * PAGE;
+    return blocks_size() + 3 * PAGE;
 }
 
-static struct control_block *block_of(uint64_t pointer) {
-    return (struct control_block *)pointer;
-}
-
-/* The rank's thread pointer lies above its static blocks, and below its control block, as in every thread. */
+/* The rank's thread pointer lies between its static blocks and its control block, as in every thread. */
 static int make(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     (void)plan, (void)rank;
     uint64_t start = *cursor;
-    int error = range_commit(start, static_size + PAGE);
-    image->token = (start + static_size - control_size + 63) & ~UINT64_C(63);
-    *cursor = align_up(start + static_size + PAGE, PAGE) + PAGE;
+    uint64_t size = align_up(blocks_size() + 64, PAGE);
+    int error = range_commit(start, size);
+    image->token = align_up(start + machine_tls_below(static_size, control_size), 64);
+    *cursor = start + size + PAGE;
     return error;
 }
 
@@ -147,16 +139,19 @@ static void describe(const struct image *image, const struct image_plan *plan, i
             .kind = RANK_DEBUG_TLS_THREAD_POINTER,
             .level = RANK_DEBUG_TLS_LEVEL_RANK,
             .address = image->token,
-            .size = static_size - control_size,
+            .size = MACHINE_TLS_IS_ABOVE ? static_size : static_size - control_size,
         });
 }
 
 /*
  * A rank begins with what its kernel thread has (locale, character tables, this runtime's variables), but for the
- * program's own blocks, which are those of the main thread: its constructors wrote there.  Blocks lie below the
- * pointer.
+ * program's own blocks, which are those of the main thread: its constructors wrote there.
  */
 static void inherit(uint64_t pointer, uint64_t thread) {
+    if (MACHINE_TLS_IS_ABOVE) { /* after the two words of a control block */
+        memcpy((void *)(pointer + 16), (const void *)(thread + 16), static_size - 16);
+        return;
+    }
     uint64_t size = static_size - control_size;
     memcpy((void *)(pointer - size), (const void *)(thread - size), size);
 }
@@ -184,36 +179,26 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
 }
 
 static void adopt_word(uint64_t pointer) {
-    inherit(pointer, own_pointer());
+    inherit(pointer, machine_thread_pointer());
     inherit_program(pointer);
-    block_of(pointer)->self = (void *)pointer;
+    *(uint64_t *)pointer = pointer; /* the word itself */
 }
 
-/* The rank's control block is the thread's, for whatever asks who runs; only what points to itself is its own. */
 static void adopt(uint64_t pointer) {
-    uint64_t thread = own_pointer();
-    void *vector = block_of(pointer)->vector;
+    uint64_t thread = machine_thread_pointer();
     inherit(pointer, thread);
     inherit_program(pointer);
-    memcpy((void *)pointer, (const void *)thread, control_size);
-    *block_of(pointer) = (struct control_block){(void *)pointer, vector, (void *)pointer};
+    machine_copy_control_block(pointer, thread, control_size);
     if (__rseq_size) /* the kernel writes the number of the processor into the thread's own block alone */
         ((struct rseq *)(pointer + (uint64_t)__rseq_offset))->cpu_id = (uint32_t)RSEQ_CPU_ID_UNINITIALIZED;
 }
 
-__attribute__((target("fsgsbase"))) static void write_base(uint64_t pointer) {
-    _writefsbase_u64(pointer);
-}
-
 static void enter(uint64_t pointer) {
-    if (can_write_base)
-        write_base(pointer);
-    else
-        syscall(SYS_arch_prctl, ARCH_SET_FS, pointer);
+    machine_set_thread_pointer(pointer, can_write_pointer);
 }
 
 static void enter_word(uint64_t pointer) {
-    __asm__ volatile("movq %0, %%fs:0" : : "r"(pointer) : "memory");
+    machine_set_pointer_word(pointer);
 }
 
 static const struct method tls = {
@@ -228,7 +213,7 @@ static const struct method tls = {
     .finish = finish,
     .describe = describe,
     .enter = enter,
-    .thread_token = own_pointer,
+    .thread_token = machine_thread_pointer,
     .adopt = adopt,
 };
 RANK_METHOD(tls);
@@ -236,16 +221,16 @@ RANK_METHOD(tls);
 static const struct method tls_word = {
     .name = "tls-word",
     .summary = "likewise, by the word at %fs:0 alone, as AMPI does",
-    .compile = "-ftls-model=initial-exec -mno-tls-direct-seg-refs",
+    .compile = "-ftls-model=initial-exec" MACHINE_BY_POINTER_WORD,
     .has_thread_pointers = true,
     .tunables = tunables,
-    .refuses = refuses,
+    .refuses = refuses_word,
     .room = room,
     .make = make,
     .finish = finish_word,
     .describe = describe,
     .enter = enter_word,
-    .thread_token = own_pointer,
+    .thread_token = machine_thread_pointer,
     .adopt = adopt_word,
 };
 RANK_METHOD(tls_word);

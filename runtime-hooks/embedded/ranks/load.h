@@ -8,21 +8,14 @@
 #ifndef RANK_LOAD_H
 #define RANK_LOAD_H
 
+#include "machine/machine.h"
 #include "rank_debug.h"
 
 #include <stdint.h>
 
 /* A counter of the processor's, which runs at one speed. */
 static inline uint64_t load_ticks(void) {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-#error "unknown processor"
-#endif
+    return machine_cycles();
 }
 
 /* Where to count for a rank or an element: in the registry, or, if that has no room, in memory that no tool reads.

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "ranks/task.h"
+#include "machine/machine.h"
 #include "ranks/crash.h"
 
 #include <dlfcn.h>
@@ -40,24 +41,19 @@ static int begin(void *argument) {
 }
 
 /*
- * As the x86-64 psABI and glibc's tcbhead_t have it: the block's own address at 0 and 16, whether there are threads at
- * 24, the guards of stack and pointers at 40 and 48.  Where the thread's number stands, libc itself exports for
- * debuggers
+ * What the block holds is the processor's affair.  Where the thread's number stands, libc itself exports for debuggers
  * (_thread_db_pthread_tid: bits, count, offset); the list of robust mutexes, empty, follows it.
  */
 static char *make_control_block(size_t *number_offset) {
     void *(*allocate)(void *block);
     *(void **)&allocate = dlvsym(RTLD_DEFAULT, "_dl_allocate_tls", "GLIBC_PRIVATE");
     const uint32_t *number = dlvsym(RTLD_DEFAULT, "_thread_db_pthread_tid", "GLIBC_PRIVATE");
-    char *block = allocate && number ? allocate(NULL) : NULL, *own;
+    char *block = allocate && number ? allocate(NULL) : NULL;
     if (!block) {
         errno = ENOSYS;
         return NULL;
     }
-    __asm__("movq %%fs:0x10, %0" : "=r"(own));
-    *(void **)block = *(void **)(block + 0x10) = block;
-    *(int *)(block + 0x18) = 1;
-    memcpy(block + 0x28, own + 0x28, 16);
+    machine_fill_control_block(block);
     *number_offset = number[2];
     void **list = (void **)(block + *number_offset + 8);
     list[0] = list[1] = &list[1];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspector.program.program_file import ProgramFile
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.symbol_table import read_symbols
@@ -40,8 +41,9 @@ def check(data: bytes) -> None:
         with ElfFile(SCRATCH.path) as elf:
             symbols = read_symbols(elf)
             names = [symbols.addresses.named(address.name) for address in symbols.addresses]
-            list(elf.relocations())
             _ = elf.build_id, elf.dynamic, elf.tls, elf.sections
+        with ProgramFile(SCRATCH.path) as file:
+            _ = list(file.relocations()), file.symbols, file.needed, file.flags, file.dynamic_section
     except RanklensError:
         symbols = None
     read_loaded(content)

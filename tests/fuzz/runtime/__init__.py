@@ -14,7 +14,7 @@ NAMES = ("options", "program", "checkpoint", "messages")
 HANG = 120  # seconds; a loaded machine takes its time
 WORDS = (
     b"-n\0004\0--pes\0002\0--stack-size\00064K\0prog\0word\0",
-    b"--hosts\0a:2,[::1]:3,b\0-n\0009\0--method\0tls\0--every\0000.1\0--checkpoint\0/no/such/folder\0prog\0",
+    b"--procs\x003\0-n\0009\0--method\0tls\0--every\0000.1\0--checkpoint\0/no/such/folder\0prog\0",
     b"--range-size\0001G\0--rewrite\0exact\0--migrate\0lean\0--procs\0002\0-n\0002\0prog\0",
 )
 DESCRIPTION = b"""ranklens-checkpoint 1

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import Session
 
 
-def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path) -> None:
-    handler = compile_program("rankcc", tmp_path, "handler.c")
+@pytest.mark.parametrize("options", [(), ("-DALTERNATE",)], ids=["own-stack", "alternate-stack"])
+def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    handler = compile_program("rankcc", tmp_path, "handler.c", *options)
     told = session.run(
         """
 gdb.execute("handle SIGUSR2 nostop noprint pass")
@@ -18,6 +21,9 @@ gdb.execute("run")
 rank = value("$_rank")
 tell("stacks", [ask(command).splitlines() for command in ("bt", f"rank bt {rank}")])
 tell("plain", ask("bt -no-filters").splitlines())
+ask(f"rank {(rank + 1) % 3}")
+ask(f"rank {rank}")
+tell("again", ask("bt").splitlines())
 """,
         "--args",
         rankrun,
@@ -28,6 +34,7 @@ tell("plain", ask("bt -no-filters").splitlines())
     plain = [line for line in told["plain"] if "<signal handler called>" in line]
     assert len(plain) == 1 and plain[0].startswith("#1  <signal handler called>")
     bt, rank_bt = told["stacks"]
+    assert told["again"] == bt
     # GDB puts the parentheses of arguments behind every frame that a filter has seen.
     assert [line.removesuffix(" ()") for line in bt if line.startswith("#1 ")] == plain
     assert [line for line in rank_bt if line.startswith("#1 ")] == plain

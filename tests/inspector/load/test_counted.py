@@ -20,7 +20,7 @@ from tests.support.sharing import Shared
 
 RANKS = 4
 LINE = re.compile(r"(busy|processor|sent) (\d+) (.*)")
-MORE = 0.05  # seconds that a rank may run beyond what it counts: MPI's own code, and the begin and end of it
+MORE = 0.5  # seconds that a rank may run beyond what it counts: MPI, and what others take of a busy machine
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from inspector.pointers.heap_blocks import blocks_in
 from inspector.pointers.words import mangled_words, words_in
-from pieglobalsfind.decoders.saved_context import demangled, mangled
+from pieglobalsfind.machine.x86_64 import X86_64
 
 START, FIRST, UNIT = 0x200000800000, 64, 16
 GUARD = 0xFEDCBA9876543210
@@ -63,14 +63,14 @@ def test_mangled_words_are_found_where_they_are(start: int) -> None:
     data = bytearray(chance.randbytes(4000))
     for address in (0x7F0000001234, 0x55557FFFF001, 0x555580000001, 0x7F0000002000, 0x7F0000001FFF):
         for _ in range(5):
-            struct.pack_into("<Q", data, -start % 8 + 8 * chance.randrange(490), mangled(address, GUARD))
-            struct.pack_into("<Q", data, chance.randrange(3990), mangled(address, GUARD))
+            struct.pack_into("<Q", data, -start % 8 + 8 * chance.randrange(490), X86_64.mangle(address, GUARD))
+            struct.pack_into("<Q", data, chance.randrange(3990), X86_64.mangle(address, GUARD))
     expected = []
     for offset in range(-start % 8, len(data) - 7, 8):
-        value = demangled(struct.unpack_from("<Q", data, offset)[0], GUARD)
+        value = X86_64.demangle(struct.unpack_from("<Q", data, offset)[0], GUARD)
         if any(low <= value <= high for low, high in ranges):
             expected.append((offset, value))
-    assert sorted(mangled_words(bytes(data), start, ranges, GUARD)) == expected and len(expected) > 8
+    assert sorted(mangled_words(X86_64, bytes(data), start, ranges, GUARD)) == expected and len(expected) > 8
 
 
 def test_words_at_the_end_of_the_bytes() -> None:

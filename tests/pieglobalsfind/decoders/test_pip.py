@@ -12,6 +12,7 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.pip import decode as pip
 from pieglobalsfind.decoders.pip import threads
+from pieglobalsfind.machine.x86_64 import X86_64
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.session.process_view import ProcessView
@@ -196,7 +197,7 @@ def test_records_that_lead_everywhere_are_given_up() -> None:
     area = struct.pack(f"<{size // 8 * count}Q", *(AREA + size * (at % count) for at in range(size // 8 * count)))
     target = MemoryTarget([Mapped(AREA, len(area), area)])
     records = {number: AREA + size * number for number in range(count)}
-    assert threads.find(target, target.maps(), 0, records, size, (AREA, AREA + len(area)), {}) == {}
+    assert threads.find(target, target.maps(), X86_64, 0, records, size, (AREA, AREA + len(area)), {}) == {}
     assert len(target.reads) <= threads.MOST_POINTERS < count * (size // 8) ** 2
 
 

@@ -24,6 +24,7 @@ from pieglobalsfind.decoders.registry import validate
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.decoders.registry.read_consistent import MOST_TRIES, take
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
+from pieglobalsfind.machine.processor import RegisterRule
 from pieglobalsfind.model import Absent, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import KernelThread
@@ -165,7 +166,7 @@ def test_everything_comes_back() -> None:
     )  # fmt: skip
     assert (table.process_id, table.process_index, table.process_count, table.rank_count) == (4711, 0, 1, 3)
     assert (table.event_function, table.entry_function, table.entry_function_size) == (0x401000, 0x402000, 64)
-    assert table.context_layout == (model.RegisterRule(16, True, 56), model.RegisterRule(7, False, 64))
+    assert table.context_layout == (RegisterRule(16, True, 56), RegisterRule(7, False, 64))
     assert table.constructor_heap == Region(0x300000000000, 0x4000)
     assert table.constructor_blocks == ((0x300000000100, 32),)
     assert [elf_object.path for elf_object in table.objects] == ["/home/me/solver", "/lib/libf.so"]

@@ -11,9 +11,10 @@ import pytest
 from pieglobalsfind.decoders import saved_context
 from pieglobalsfind.decoders.saved_context import AT_RANDOM, MOST_CANDIDATES, pointer_guard, registers
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import PC, RSP
+from pieglobalsfind.machine.x86_64 import X86_64
 from tests.support.fabricate.memory import Mapped, MemoryTarget
 
+RSP, PC = X86_64.stack_pointer, X86_64.pc
 CODE, HEAP, STACK = 0x400000, 0x10000000, 0x7FFC00000000
 CALL = CODE + 0x100  # a call of five bytes ends here
 CALL_REGISTER = CODE + 0x200  # and one of two
@@ -24,6 +25,7 @@ ENVIRONMENT = b"HOME=/root\0"
 
 def code() -> bytes:
     found = bytearray(b"\x90" * 0x1000)
+    found[:64] = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, X86_64.elf_machine, *[0] * 11)
     found[0xFB:0x100] = b"\xe8\0\0\0\0"
     found[0x1FE:0x200] = b"\xff\xd0"
     return bytes(found)

@@ -5,52 +5,18 @@ from __future__ import annotations
 import os
 import random
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection
 
-from pieglobalsfind.elf.file import ElfFile, Relocation, open_elf
+from pieglobalsfind.elf.file import ElfFile, open_elf
 from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import ObjectFileError, RanklensError
+from tests.support.elf_files import WAYS, built, library
 from tests.support.fabricate.elf_file import Symbol, shared_object
-
-SOURCE = """
-#include <stddef.h>
-int data = 5; static int *pointer = &data; int zeros[100]; _Thread_local int local = 3; const char text[] = "text";
-static void inner(void) { zeros[1]++; }
-void (*table[])(void) = {inner, inner, NULL};
-int entry(void) { inner(); return *pointer + local; }
-int main(void) { return entry(); }
-"""
-WAYS = {
-    "library": ["-shared", "-fPIC"],
-    "relr": ["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"],
-    "pie": ["-pie", "-fPIE"],
-    "fixed": ["-no-pie"],
-    "stripped": ["-shared", "-fPIC", "-s"],
-    "unnamed": ["-shared", "-fPIC", "-Wl,--build-id=none"],
-}
-
-
-def built(folder: Path, way: str) -> Path:
-    """The source above as `way` says."""
-    (folder / "source.c").write_text(SOURCE)
-    path = folder / way
-    subprocess.run(["gcc", "-g", "-o", str(path), str(folder / "source.c"), *WAYS[way]], check=True, timeout=60)
-    return path
-
-
-def library(name: str) -> Path:
-    """A library of the system by its name."""
-    path = Path("/usr/lib/x86_64-linux-gnu") / name
-    if not path.exists():
-        pytest.skip(f"{path} is not installed")
-    return path
 
 
 @pytest.fixture(params=[*WAYS, "libc.so.6", "libstdc++.so.6", "libm.so.6", "libdw.so.1"])
@@ -87,48 +53,6 @@ def test_headers_equal_pyelftools(path: Path) -> None:
         dynamic = [segment for segment in theirs.iter_segments() if isinstance(segment, DynamicSegment)]
         expected = [tag["d_val"] for segment in dynamic for tag in segment.iter_tags() if tag["d_tag"] != "DT_NULL"]
         assert [value for _, value in ours.dynamic] == expected
-
-
-def test_relocations_equal_pyelftools(path: Path) -> None:
-    with open_elf(str(path)) as ours, path.open("rb") as stream:
-        found = sorted(
-            (relocation.offset, relocation.type, relocation.symbol, relocation.addend)
-            for relocation in ours.relocations()
-        )
-        expected = [
-            (
-                relocation["r_offset"],
-                relocation["r_info_type"],
-                relocation["r_info_sym"],
-                relocation.entry.get("r_addend"),
-            )
-            for section in ELFFile(stream).iter_sections()
-            if isinstance(section, RelocationSection) and section["sh_flags"] & 2
-            for relocation in section.iter_relocations()
-        ]
-        relr = {one[0] for one in found} - {one[0] for one in expected}
-        assert [one for one in found if one[0] not in relr] == sorted(expected)
-        assert relr == packed(stream)
-
-
-def packed(stream: object) -> set[int]:
-    """What DT_RELR relocates, by binutils' readelf."""
-    path = stream.name  # type: ignore[attr-defined]
-    output = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True, check=True, timeout=60).stdout
-    found, inside = set(), False
-    for line in output.splitlines():
-        if line.startswith("Relocation section"):
-            inside = ".relr.dyn" in line
-        elif inside and len(line.split()) == 1:
-            found.add(int(line, 16))
-    return found
-
-
-def test_relr_words_are_addends(tmp_path: Path) -> None:
-    with open_elf(str(built(tmp_path, "relr"))) as elf:
-        pointer = next(relocation for relocation in elf.relocations() if relocation.type == 8)
-        assert isinstance(pointer, Relocation)
-        assert pointer.addend == struct.unpack("<q", elf.at(pointer.offset, 8))[0] != 0
 
 
 def test_no_section_headers(tmp_path: Path) -> None:
@@ -179,7 +103,6 @@ def read_all(path: Path) -> None:
             elf.at(segment.vaddr, min(segment.memory_size, 1 << 16))
         assert isinstance(elf.build_id, bytes)
         assert isinstance(elf.dynamic, tuple)
-        list(elf.relocations())
         read_symbols(elf)
 
 

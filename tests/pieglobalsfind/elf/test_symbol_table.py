@@ -12,7 +12,7 @@ from pieglobalsfind.dwarf.cfi import without_parameters
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.symbol_table import FileSymbol, Symbols, SymbolTable, read_symbols
-from tests.pieglobalsfind.elf.test_file import library
+from tests.support.elf_files import library
 from tests.support.fabricate.elf_file import Symbol, shared_object
 from tests.support.running import ROOT
 from tests.support.steps import steps_of

@@ -12,7 +12,8 @@ import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.registry import live_state
-from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Evidence, Rank, Rebase
+from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.model import RUNNING, Absent, Evidence, Rank, Rebase
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks import unwind, unwind_cache
 from pieglobalsfind.stacks.unwind import UnwoundStack
@@ -20,6 +21,7 @@ from pieglobalsfind.stacks.unwind_cache import StackShape, is_of, shape_of
 from pieglobalsfind.targets.live import LiveTarget
 from tests.support.running import Job, StartJob, built
 
+RSP, PC = X86_64.stack_pointer, X86_64.pc
 PROGRAM = """
 #include <alloca.h>
 #include <mpi.h>
@@ -232,7 +234,7 @@ def test_one_other_word() -> None:
     first = {RSP: 0x7000, PC: 0x10123, 6: 0xDEAD, 3: 1}
     frames = ((7, ((6, 0x7010), (PC, 0x7018))), (6, ((3, 0x7030), (6, 0x7038), (PC, 0x7040))))
     words = {0x7010: 0x7040, 0x7018: 0x10456, 0x7030: 99, 0x7038: 98, 0x7040: 0xAAAA}
-    shape = shape_of(rank, first, frames, words, ())
+    shape = shape_of(X86_64, rank, first, frames, words, ())
     there = {RSP: 0x9000, PC: 0x50123, 6: 0xBEEF, 3: 2}
     stack = [0, 0, 0x9040, 0x50456, 0, 0, 11, 12, 0xAAAA]
     assert shape.extent == 9 * 8

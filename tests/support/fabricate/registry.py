@@ -141,7 +141,7 @@ class Registry:
     def _tables(self, strings: bytes, paths: list[int]) -> list[tuple[list[bytes], int]]:
         return [
             ([bytes([string]) for string in strings], 1),
-            self._records("QQQQQQQQIIIII36s", [self._object(i, one, paths[i]) for i, one in enumerate(self.objects)]),
+            self._records("QQQQQQQqIIIII36s", [self._object(i, one, paths[i]) for i, one in enumerate(self.objects)]),
             self._records("QQQII", [(*segment, 0) for known in self.objects for segment in known.segments]),
             self._records("iIIIQQQQQQQQIIiiQQIIII", [self._rank(rank) for rank in self.ranks]),
             self._records("iIQ", list(self.copies)),

@@ -1,9 +1,10 @@
 /*
  * switch_x86_64.S: leaving one user-level thread for another.
  *
- * A context is the stack pointer after the callee-saved registers were pushed; context.c describes this layout to
+ * A context is the stack pointer after the callee-saved registers were pushed; x86_64.h describes this layout to
  * debuggers.  The unwind information holds at every instruction, on either stack, since both look alike.
  */
+#if defined(__x86_64__)
         .text
 
 /*
@@ -68,7 +69,7 @@ context_switch:
         .size   context_switch, . - context_switch
 
 /*
- * The outermost frame of every rank: calls the function that context_make() left in r12 with the argument in r13.  Its
+ * The outermost frame of every rank: calls the function that machine_first_frame() left in r12 with the argument in r13.  Its
  * return address is undefined, which is where unwinders end.
  */
         .globl  rank_entry
@@ -87,5 +88,6 @@ rank_entry:
         .globl  rank_entry_end
         .hidden rank_entry_end
 rank_entry_end:
+#endif
 
         .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,18 @@
+"""The processor of the selected inferior, by GDB's own architecture."""
+
+from __future__ import annotations
+
+import gdb
+
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.machine.lookup import PROCESSORS
+from pieglobalsfind.machine.processor import Processor
+
+
+def processor() -> Processor:
+    """The table of the selected inferior's processor; raises `UsageError` for one without."""
+    name = gdb.selected_inferior().architecture().name()
+    for known in PROCESSORS.values():
+        if name.startswith(known.gdb_name):
+            return known
+    raise UsageError(f"GDB debugs a program for {name}", "ranks of x86-64 and AArch64 programs can be shown")

@@ -1,0 +1,32 @@
+"""Which processor a target's program is for, by the ELF headers in its memory.
+
+Takes a target without a rank table. An emulator's process holds files for two processors: the emulator's own are this
+machine's, the program's are the others.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pieglobalsfind.elf.file import HEADER_SIZE, parse_header
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, TargetError
+from pieglobalsfind.machine.lookup import PROCESSORS
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.target import Target
+
+
+def processor_of_target(target: Target) -> Processor:
+    """The table of the target's processor; raises `TargetError` if no mapped file tells it."""
+    found: dict[int, Processor] = {}
+    for mapping in target.maps():
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
+            try:
+                machine = parse_header(target.read(mapping.start, HEADER_SIZE), mapping.path).machine
+            except (MemoryUnreadable, ObjectFileError):
+                continue
+            if machine in PROCESSORS:
+                found[machine] = PROCESSORS[machine]
+    emulated = [processor for processor in found.values() if processor.kernel_name != os.uname().machine]
+    for processor in (*emulated, *found.values()):
+        return processor
+    raise TargetError(f"no file that {target.description} has mapped tells its processor")

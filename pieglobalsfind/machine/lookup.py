@@ -1,0 +1,35 @@
+"""Which processor's table is for an ELF machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Optional
+
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.aarch64 import AARCH64
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.machine.x86_64 import X86_64
+
+PROCESSORS: Mapping[int, Processor] = {one.elf_machine: one for one in (X86_64, AARCH64)}
+# Names of other processors, for messages (gABI, e_machine)
+_OTHERS = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", 243: "RISC-V"}
+_OTHERS.update({258: "LoongArch"})
+
+
+def processor_of(elf_machine: int) -> Processor:
+    """The table of an ELF machine; raises `ObjectFileError` for a processor without one."""
+    found = PROCESSORS.get(elf_machine)
+    if found is None:
+        raise ObjectFileError(f"a program for {machine_name(elf_machine)} can't be read", "x86-64 and AArch64 can")
+    return found
+
+
+def of_kernel(name: str) -> Optional[Processor]:
+    """The table for uname's word of a machine, None without one."""
+    return next((processor for processor in PROCESSORS.values() if processor.kernel_name == name), None)
+
+
+def machine_name(elf_machine: int) -> str:
+    """What a message calls an ELF machine."""
+    known = PROCESSORS.get(elf_machine)
+    return known.name if known is not None else _OTHERS.get(elf_machine, f"ELF machine {elf_machine}")
