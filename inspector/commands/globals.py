@@ -186,7 +186,7 @@ def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], prese
 
 def show(read: ReadGlobals, global_valueses: list[GlobalValues], options: argparse.Namespace) -> None:
     """Print the globals as text."""
-    from ..output.render import print_how
+    from ..output.how import print_how
     from ..terminal.console import console
 
     screen = console(options.tsv)
