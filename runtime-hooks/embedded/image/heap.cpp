@@ -78,7 +78,8 @@ rank_heap *adopt(uint32_t range, uint64_t start, uint64_t size, uint64_t limit) 
         errno = ENOMEM;
         return nullptr;
     }
-    if (int error = range_commit(start, size)) {
+    int opened = range_is_shared(range) ? range_open(start, limit - start) : 0;
+    if (int error = opened ? opened : range_commit(start, size)) {
         errno = error;
         return nullptr;
     }

@@ -82,12 +82,21 @@ void range_release(uint32_t index) {
     reserve_over(range_start(index), one_range, MAP_FIXED | MAP_PRIVATE);
 }
 
+static uint64_t page_of(uint64_t address) {
+    return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uint64_t pages_of(uint64_t start, uint64_t size) {
+    return page_of(start + size + (uint64_t)sysconf(_SC_PAGESIZE) - 1) - page_of(start);
+}
+
+int range_open(uint64_t start, uint64_t size) {
+    return mprotect((void *)page_of(start), pages_of(start, size), PROT_READ | PROT_WRITE) ? errno : 0;
+}
+
 int range_commit(uint64_t start, uint64_t size) {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t first = start & ~(page - 1);
-    uint64_t length = ((start + size + page - 1) & ~(page - 1)) - first;
-    if (mprotect((void *)first, length, PROT_READ | PROT_WRITE))
-        return errno;
-    madvise((void *)first, length, MADV_DODUMP);
-    return 0;
+    int error = range_open(start, size);
+    if (!error)
+        madvise((void *)page_of(start), pages_of(start, size), MADV_DODUMP);
+    return error;
 }

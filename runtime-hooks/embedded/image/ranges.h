@@ -33,6 +33,13 @@ bool range_is_shared(uint32_t index);
 /* Which range an address lies in, or -1. */
 int64_t range_of(const void *address);
 
+/*
+ * Makes [start, start+size) of a shared range readable and writable, before the processes are forked: what one of them
+ * does to its own mapping later is not seen by the others.  Pages take memory when they are written; 0, or an errno
+ * value.
+ */
+int range_open(uint64_t start, uint64_t size);
+
 /* Makes [start, start+size) of a range readable and writable, and part of core dumps; 0, or an errno value. */
 int range_commit(uint64_t start, uint64_t size);
 
