@@ -47,7 +47,6 @@ SOURCE = """
 #include <stdio.h>
 #include <unistd.h>
 int mine;
-static volatile sig_atomic_t moves;
 double values[4] = {1, 2, 3, 4};
 static void change(int number) {
     execl("/bin/sleep", "sleep", "600", NULL);
@@ -56,28 +55,20 @@ static void divide(int number) {
     if (fork() == 0)
         pause();
 }
-static void leave(int number) {
-    moves = 1;
-}
 int main(int argc, char **argv) {
     int word;
-    sigset_t none, usual;
+    char byte;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mine);
     signal(SIGUSR1, change);
     signal(SIGUSR2, divide);
-    signal(SIGWINCH, leave);
     MPI_Barrier(MPI_COMM_WORLD);
     if (mine == 0)
         printf("ready %d\\n", getpid());
     fflush(stdout);
     if (mine == 0 && argc > 1) {
-        sigemptyset(&none);
-        sigaddset(&none, SIGWINCH);
-        sigprocmask(SIG_BLOCK, &none, &usual);
-        while (!moves)
-            sigsuspend(&usual);
-        sigprocmask(SIG_SETMASK, &usual, NULL);
+        if (read(0, &byte, 1) < 0)
+            return 1;
         printf("moved %d\\n", MPIX_Migrate_to(1));
         fflush(stdout);
     }
@@ -121,6 +112,7 @@ class Job:
         words = [str(BIN / "rankrun"), "-n", str(RANKS), *(["--procs", "2"] if is_mobile else []), str(program)]
         self.process = subprocess.Popen(
             [*words, *(["mobile"] if is_mobile else [])],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -155,8 +147,9 @@ class Job:
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
         if self.successor is not None:
             self.successor.kill()
             self.successor.wait()
@@ -195,9 +188,9 @@ def stops(job: Job) -> None:
 
 def migrates(job: Job) -> None:
     """Rank 0 goes to the other process, in the middle of whatever the command reads of it."""
-    assert job.process.stdout is not None
+    assert job.process.stdin is not None and job.process.stdout is not None
     stream = job.process.stdout.fileno()
-    os.kill(job.pid, signal.SIGWINCH)
+    os.write(job.process.stdin.fileno(), b"x")
     job.wait_until(lambda: bool(select.select([stream], [], [], 0)[0]) or job.is_held())
 
 
@@ -344,6 +337,9 @@ class Driver:
         texts = {output: b"", errors: b"", asks: b"", **({terminal: b""} if terminal >= 0 else {})}
         try:
             self.read_all(job, fault, child, texts, answers, terminal)
+        except BaseException:
+            os.kill(child, signal.SIGKILL)
+            raise
         finally:
             for end in (output, errors, asks, answers, *([terminal] if terminal in texts else [])):
                 os.close(end)
