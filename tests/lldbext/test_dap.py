@@ -26,10 +26,11 @@ def adapter(tmp_path: Path) -> Iterator[Adapter]:
 
 def begin(adapter: Adapter, name: str, **variables: object) -> int:
     """Send what Visual Studio Code sends for one of the configurations that we ship, with its variables' values."""
-    text = (ROOT / "docs" / "vscode" / "launch.json").read_text().replace("/path/to/ranklens", str(ROOT))
-    for variable, value in {**variables, "${workspaceFolder}": ROOT}.items():
+    configurations = json.loads((ROOT / "docs" / "vscode" / "launch.json").read_text())["configurations"]
+    (text,) = (json.dumps(each) for each in configurations if each["name"].startswith(name))
+    for variable, value in {"/path/to/ranklens": ROOT, **variables, "${workspaceFolder}": ROOT}.items():
         text = text.replace(variable, str(value))
-    (found,) = (one for one in json.loads(text)["configurations"] if one["name"].startswith(name))
+    found = json.loads(text)
     assert "${" not in str(found) and found["initCommands"] == [f"command script import {EXTENSION}"]
     return adapter.send(found["request"], **found)
 

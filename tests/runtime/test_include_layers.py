@@ -73,4 +73,4 @@ def test_an_include_is_refused(tmp_path: Path, planted: Sources, error: str) -> 
 def test_a_source_that_no_layer_names_is_refused(tmp_path: Path, source: str) -> None:
     status, error = checked(tmp_path, CLEAN | {source: ""})
     assert status == 1
-    assert error.startswith(f"{source} is in no layer; the layers are image, libc, ")
+    assert error.startswith(f"{source} is in no layer; the layers are machine, image, libc, ")

@@ -28,6 +28,7 @@ from tests.tasks.truth import Truth, tables_of, told_by
 
 HERE = Path(__file__).resolve().parent
 EMBEDDED = ROOT / "runtime-hooks" / "embedded"
+HEADERS = ROOT / "runtime-hooks" / "include"
 TASK = EMBEDDED / "ranks" / "task.c"
 TASKS = 3
 
@@ -57,7 +58,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (
         [*shared, "-Wl,-soname,libpip.so.0", HERE / "libpip.c", "-o", folder / "libpip.so.0"],
         [*shared, HERE / "task.c", "-o", folder / "task.so", "-Wl,--no-as-needed", *library],
-        ["-g", f"-I{EMBEDDED}", HERE / "stand_in.c", TASK, "-o", folder / "stand_in", *library],
+        ["-g", f"-I{EMBEDDED}", f"-I{HEADERS}", HERE / "stand_in.c", TASK, "-o", folder / "stand_in", *library],
     ):
         subprocess.run(["gcc", *map(str, words)], check=True, timeout=60)
     return folder

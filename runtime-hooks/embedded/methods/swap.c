@@ -142,7 +142,7 @@ static const struct method swap = {
     .name = "swap",
     .summary = "exchange the words of the global offset table at each switch; statics stay shared",
     /* Its own versions of names: what libc exports under one of them for old programs (`step`) can't take its place. */
-    .link = "-Wl,-z,norelro -Wl,--default-symver",
+    .link = "-Wl,-z,norelro -Wl,--default-symver,-soname,rank.program",
     .is_preemptible = true,
     .refuses = refuses,
     .room = room,

@@ -235,7 +235,7 @@ def test_a_click_on_a_box_zooms_in(start_job: StartJob, tmp_path: Path) -> None:
         page.press("Escape", 27)
         assert page.value(BOXES) == whole
         parts = page.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
-        assert len(parts) == 7 and all(page.value(f"document.querySelector('{part}') !== null") for part in parts)
+        assert len(parts) == 8 and all(page.value(f"document.querySelector('{part}') !== null") for part in parts)
         assert page.value("document.querySelectorAll('#waits .node').length") == 4
         assert page.value("document.querySelectorAll('#waits path[marker-end]').length") == 3
 
