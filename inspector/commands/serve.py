@@ -18,7 +18,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
-from ..job.target_option import job_named
+from ..job.target_option import add_target, job_named
 from ..serve import endpoint, instructions
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions
@@ -33,16 +33,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "while the debugger looks; `continue`, `detach` and a lost connection let it go on."
     )
     parser.epilog = "how to: docs/serve.md; exit status: 0 done, 2 bad call or unreadable target"
-    parser.add_argument(
-        "target",
-        nargs="?",
-        metavar="PID|FILE|DIR",
-        help="a running process, a core file, a snapshot, or a checkpoint's folder",
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
-    )
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_target(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", metavar="R", help="show this rank alone, from the beginning")
     which.add_argument("--attach", action="store_true", help="show the ranks that the debugger attaches to (default)")

@@ -12,7 +12,7 @@ from typing import Optional, TypeVar, Union
 from pieglobalsfind.model import Absent
 
 SCHEMA = "ranklens-load-1"
-COUNTED, THREADS, SAMPLED, DATABASE = "counted", "threads", "sampled", "balancer"
+COUNTED, THREADS, SAMPLED = "counted", "threads", "sampled"
 
 Seconds = Union[float, Absent]
 Number = TypeVar("Number", int, float)

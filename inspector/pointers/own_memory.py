@@ -41,7 +41,7 @@ class StackWords(NamedTuple):
 
 
 class OwnMemory:
-    """What all ranks have, one after the other; `unread` says of whom what was not read, and why."""
+    """What all ranks have, one after the other; `unread` says which rank's memory was not read, and why."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals

@@ -1,6 +1,6 @@
 /*
- * frame.h: what stands before the bytes that the processes of a job, its launcher and the transport between hosts send
- * one another, and for whom they are.
+ * frame.h: the header of each message that the processes of a job, its launcher and the transport between hosts send
+ * one another: who sends it, who receives it, and how many bytes follow.
  *
  * The transport between hosts (transport_mpi.c) reads nothing else, so it is built without the runtime.
  */

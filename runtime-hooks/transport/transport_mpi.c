@@ -128,7 +128,7 @@ static void deliver(struct parcel *parcel) {
     memcpy(&head, parcel->bytes, sizeof head);
     int to = host_of(head.to);
     if (head.to >= processes || to < 0 || to >= hosts)
-        fail("a frame is for nobody");
+        fail("a frame names no host of the job");
     if (to != host) {
         send_to_host(to, parcel);
         return;

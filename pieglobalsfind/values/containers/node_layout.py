@@ -18,7 +18,7 @@ from pieglobalsfind.values.containers.contents import LARGEST_ELEMENT, NoValue
 NODE = re.compile(r"std::(?:\w+::)*(_List|_Fwd_list|_Rb_tree|_Hash|__list|__forward_list|__tree|__hash)_node<")
 VALUES = "_M_storage", "_M_data", "_M_value_field", "_M_v", "__value_"  # libstdc++'s, old ones' and libc++'s members
 MOST_LEVELS = 12  # of base classes and members between a container and its allocator
-MOST_CLASSES = 200  # that are looked through for it
+MOST_CLASSES = 200  # that are searched for it
 DEEPEST = 50  # levels of types within one another
 WORD = 8
 PACKED = "its elements' type is packed"

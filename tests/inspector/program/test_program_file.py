@@ -95,7 +95,7 @@ def read_all(path: Path) -> None:
         for relocation in file.relocations():
             file.symbol(relocation)
         assert isinstance(file.needed, tuple) and isinstance(file.flags, int)
-        assert file.dynamic_section.start >= 0
+        assert isinstance(file.dynamic_section, range)
 
 
 @pytest.mark.timeout(120)
