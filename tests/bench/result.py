@@ -31,7 +31,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Picture:
-    """`file` is its name beside the document, `content` SVG; `table`: the same values as Markdown, if rows lack them."""
+    """`file` is its name beside the document, `content` SVG; `table` the same values in Markdown, if rows lack them."""
 
     title: str
     file: str
