@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from gdbext.gdb_api.sections import read_sections
 from gdbext.symbols import view_cache
 from pieglobalsfind.cache.location import cache_folder
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
 FORM = 1  # changes whenever the same file would give another view
+DEBUG_SECTIONS = (".debug_info", ".zdebug_info", ".gnu_debugaltlink")
 
 
 def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
@@ -31,7 +32,8 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
     """
     try:
         name = _name(path, build_id, debug_path)
-        has_debug = bool(debug_path) or any(_is_debug(section.name) for section in read_sections(path))
+        with open_elf(path) as elf:
+            has_debug = bool(debug_path) or any(section.name.startswith(DEBUG_SECTIONS) for section in elf.sections)
     except OSError as error:
         raise ObjectFileError(f"cannot read {path}, {error.strerror}", "put the file back, or `set sysroot`") from error
     if not has_debug:
@@ -53,10 +55,6 @@ def _name(path: str, build_id: bytes, debug_path: str) -> str:
         *(number for state in states for number in (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)),
     ]
     return "-".join([build_id.hex() or "none", *(f"{number:x}" for number in numbers)])
-
-
-def _is_debug(name: bytes) -> bool:
-    return name.startswith((b".debug_info", b".zdebug_info", b".gnu_debugaltlink"))
 
 
 def _kept(name: str, path: str, debug_path: str) -> str:
