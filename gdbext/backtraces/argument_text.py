@@ -19,7 +19,6 @@ from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.stacks.stack_memory import Memory
 
-OPTIMIZED_OUT = "<optimized out>"
 NUMBERS = (
     gdb.TYPE_CODE_INT,
     gdb.TYPE_CODE_CHAR,

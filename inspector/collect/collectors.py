@@ -200,7 +200,7 @@ class Collector:
             return
         content = pickle.loads(message.content)
         if message.tag == NAMED:
-            self._meet(message.place, content)
+            self._meet(content)
         elif message.tag == NEEDED:
             self._need(*content)
         elif message.tag == ASKED:
@@ -210,7 +210,7 @@ class Collector:
         else:
             self._pieces[message.place] = content
 
-    def _meet(self, place: int, hosts: dict[int, str]) -> None:
+    def _meet(self, hosts: dict[int, str]) -> None:
         """A child, or one behind it, is there. Who is not is never sent anything: MPI's own process may die of that."""
         self._hosts.update(hosts)
         if self.place:

@@ -60,7 +60,7 @@ def picture(table: RankTable, waits: Waits, chains: Chains) -> WaitPicture:
     """The boxes and arrows, those of every cycle too; none if no rank waits for one that is known."""
     longest = max((link.depth for link in chains.links), default=0)
     is_few = len(waits.peers) <= MOST_SINGLE and longest <= MOST_COLUMNS
-    parts = _single_parts(waits, chains) if is_few else _grouped_parts(waits, chains)
+    parts = _single_parts(waits) if is_few else _grouped_parts(waits, chains)
     home = {rank: number for number, (ranks, _) in enumerate(parts) for rank in ranks}
     rules: dict[tuple[int, int], str] = {}
     for link in chains.links:
@@ -76,7 +76,7 @@ def picture(table: RankTable, waits: Waits, chains: Chains) -> WaitPicture:
     return WaitPicture(nodes, tuple(Edge(start, end, rule) for (start, end), rule in sorted(rules.items())))
 
 
-def _single_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
+def _single_parts(waits: Waits) -> list[tuple[tuple[int, ...], str]]:
     cycle = {rank for cycle in waits.cycles for rank in cycle.ranks}
     ranks = sorted(waits.peers.keys() | waits.peers.values() | cycle)
     kinds = {rank: CYCLE if rank in cycle else WAITS if rank in waits.peers else ROOT for rank in ranks}

@@ -83,12 +83,6 @@ def changed_pieces(old: bytes, new: bytes, size: int = BLOCK) -> Iterator[tuple[
             yield start, part
 
 
-def changed_words(old: bytes, new: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """As `words_in(new)`, in blocks that `old` does not have at the same place alone; both are equally long."""
-    for start, part in changed_pieces(old, new):
-        yield from ((start + offset, value) for offset, value in words_in(part, ranges) if offset < BLOCK)
-
-
 def candidates(data: bytes, start: int, ranges: Ranges, pointers: list[int]) -> Iterator[tuple[int, int]]:
     """Words whose value lies in one of the ranges: all that are aligned, and misaligned ones that are pointers."""
     seen = {offset: value for offset, value in words_in(data, ranges) if (start + offset) % WORD == 0}

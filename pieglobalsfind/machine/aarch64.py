@@ -14,7 +14,6 @@ _RELOCATIONS = Relocations(
     glob_dat=1025,
     jump_slot=1026,
     relative=1027,
-    irelative=1032,
     tls_module=1028,
     names={
         257: "R_AARCH64_ABS64",

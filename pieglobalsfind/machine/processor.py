@@ -40,7 +40,6 @@ class Relocations:
     glob_dat: int
     jump_slot: int
     relative: int
-    irelative: int
     tls_module: int
     names: Mapping[int, str]  # of those that store an address
 

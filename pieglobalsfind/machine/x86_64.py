@@ -20,7 +20,6 @@ _RELOCATIONS = Relocations(
     glob_dat=6,
     jump_slot=7,
     relative=8,
-    irelative=37,
     tls_module=16,
     names={
         1: "R_X86_64_64",
