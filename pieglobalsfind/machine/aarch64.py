@@ -52,7 +52,6 @@ AARCH64 = Processor(
     name="AArch64",
     kernel_name="aarch64",
     gdb_name="aarch64",
-    triple="aarch64-unknown-linux-gnu",
     register_names=_NAMES,
     stack_pointer=SP,
     pc=PC,

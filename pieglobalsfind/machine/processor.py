@@ -62,7 +62,6 @@ class Processor:
     name: str
     kernel_name: str
     gdb_name: str
-    triple: str
     register_names: tuple[str, ...]
     stack_pointer: int
     pc: int

@@ -71,7 +71,6 @@ X86_64 = Processor(
     name="x86-64",
     kernel_name="x86_64",
     gdb_name="i386:x86-64",
-    triple="x86_64-pc-linux-gnu",
     register_names=_NAMES,
     stack_pointer=RSP,
     pc=RIP,
