@@ -173,7 +173,7 @@ def is_simple(rank: Rank) -> bool:
 
 
 def is_plain_gdb() -> bool:
-    """Whether GDB can print values as its frames do (from GDB 13), and nobody else changes what backtraces show."""
+    """Whether GDB can print values as its frames do (from GDB 13), and no other frame filter changes backtraces."""
     if not hasattr(gdb.Frame, "language") or gdb.parameter("language") != "auto":
         return False
     places: list[Any] = [gdb, gdb.current_progspace(), *gdb.objfiles()]

@@ -1,4 +1,4 @@
-"""Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not somebody else's.
+"""Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not another one's.
 
 Takes an object's file; gives the file to load for it, made once and kept in the user's cache as long as it is used. A
 view differs in two ways, both about GDB's lookup of names (symtab.c, minsyms.c):
@@ -76,7 +76,7 @@ def utf8_name(name: str) -> str:
 
 
 def cache_directory() -> str:
-    """Where views are kept: the user's own, nobody else may look into it or write to it."""
+    """Where views are kept: the user's own folder, closed to other users."""
     folder = cache_folder("views")
     if folder is None:
         raise ObjectFileError("there is no folder for views of ELF files", "set XDG_CACHE_HOME")
@@ -84,7 +84,7 @@ def cache_directory() -> str:
 
 
 def private_directory(path: str) -> str:
-    """The folder, which is made if it is not there; raises `ObjectFileError` if it is somebody else's."""
+    """The folder, which is made if it is not there; raises `ObjectFileError` if it is another user's."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(path, mode=0o700)

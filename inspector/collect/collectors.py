@@ -91,7 +91,7 @@ def alone(job: str, pictures: bool, timeout: float, lost: LostWorker) -> Gathere
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
     reader = Worker(partial(read, job, pictures, "the only collector that is heard"), is_quiet=True)
-    reader.receive(time.monotonic() + timeout)  # what it needs, which nobody hands it
+    reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
     piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
     reader.close()
@@ -219,7 +219,7 @@ class Collector:
     # ---- debug information ----
 
     def _need(self, build_ids: BuildIds, place: int) -> None:
-        """It is needed at `place`. The first collector asks whom it hears of first, and nobody else, to parse it."""
+        """It is needed at `place`. The first collector asks whom it hears of first, and no other, to parse it."""
         new = build_ids - self._needed
         self._needed |= new
         if not new:
@@ -299,7 +299,7 @@ class Collector:
                 return
 
     def _next_moment(self, reads: bool) -> float:
-        """When somebody is given up."""
+        """When a collector is given up."""
         if not reads:
             return self._until(self.level(self.place))
         return self._began + self._timeout * HAND if self._waits else self._reads_until

@@ -1,7 +1,7 @@
 """The graph of waiting ranks as a picture: for Graphviz, and as boxes and arrows of an HTML report.
 
 Takes chains; gives text for `dot`, or places. A box is a rank where they are few, else ranks whose waits have one form.
-Roots and cycles stand left, and whoever waits stands right of what it waits for.
+Roots and cycles stand left, and a rank that waits stands right of what it waits for.
 """
 
 from __future__ import annotations

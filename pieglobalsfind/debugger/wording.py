@@ -23,7 +23,7 @@ SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 def waiting_text(waiting: Waiting) -> str:
     """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless more is said.
 
-    Of a collective the call alone: whom a rank needs next in one changes from rank to rank.
+    Of a collective the call alone: which rank is needed next in it differs from rank to rank.
     """
     if waiting.tag == NO_TAG and not waiting.unknown:
         return waiting.call

@@ -35,7 +35,7 @@ HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
 SECTION_HEADER_SIZE = 64
 SYMBOL_SIZE = 24
-ONLY_READ = "ranklens-debug-information"  # our memfds of files that nobody runs
+ONLY_READ = "ranklens-debug-information"  # our memfds of files that no process runs
 MOST_SECTIONS = 1 << 20
 
 
@@ -93,7 +93,7 @@ class Section:
 
 
 def parse_header(data: bytes, what: str) -> Header:
-    """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is no 64-bit ELF header."""
+    """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is not a 64-bit ELF header."""
     if data[:4] != b"\x7fELF":
         raise ObjectFileError(f"{what} is not an ELF file")
     if len(data) < HEADER_SIZE:
