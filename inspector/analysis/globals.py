@@ -252,7 +252,7 @@ class SharingEvidence:
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
             pristine = self._pristine
-            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, bytes(data), bias)
+            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, data, bias)
             self._last = key
 
     def verdict(self, groups: int, is_whole: bool) -> str:
