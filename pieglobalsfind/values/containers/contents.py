@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
