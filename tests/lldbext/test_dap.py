@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.debuggers import find_lldb
+from tests.support.debuggers import find_adapter
 from tests.support.gdb.places import RANKS, SOURCES, Places
 from tests.support.lldb.dap import Adapter
 from tests.support.lldb.session import EXTENSION
@@ -19,7 +19,7 @@ from tests.support.running import ROOT
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Iterator[Adapter]:
-    with Adapter(find_lldb("lldb-dap"), tmp_path) as one:
+    with Adapter(find_adapter(), tmp_path) as one:
         one.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
         yield one
 
