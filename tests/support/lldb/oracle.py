@@ -37,7 +37,7 @@ NULL = re.compile(r"\bnullptr\b")  # C++'s word also in C, where the innermost f
 # LLDB 14 shows a string in a container by its members: a buffer that may not be in use, and what lies in it by chance.
 BUFFER = re.compile(r'_M_local_buf = ".*", _M_allocated_capacity = \d+')
 # What an LLDB that holds no commands up prints instead of a value (docs/lldb.md): an error, or a result without any.
-EVALUATING = ("p ", "po ", "expr", "call ", "print ", "x/", "memory read", "source list -n")
+EVALUATING = ("p ", "p/", "po ", "expr", "call ", "print ", "x/", "memory read", "source list -n")
 NO_VALUE = re.compile(r"(?s)|\$\d+ =|error: .*|.*\b(?:is ambiguous|use of undeclared identifier)\b.*")
 
 
