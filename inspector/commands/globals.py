@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from pieglobalsfind.dwarf.types import Variable, Variables
 from pieglobalsfind.jobs.members import Members
@@ -97,9 +97,12 @@ def run(options: argparse.Namespace) -> int:
         )
         say_warnings(job)
     chosen = frozenset(read.chosen.ranks)
-    global_valueses = [
-        rank for rank in on_ranks(read.globals, chosen) if is_wanted(rank, options, elements is not None)
+    matching = [
+        global_values
+        for global_values in on_ranks(read.globals, chosen)
+        if matches(global_values, options.pattern, elements is not None)
     ]
+    global_valueses = [global_values for global_values in matching if is_wanted(global_values, options)]
     for sentence, unknown in by_reason(read.chosen.unknown):
         print_error(
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
@@ -110,12 +113,12 @@ def run(options: argparse.Namespace) -> int:
         json.dump({**head, "globals": [global_as_json(value) for value in global_valueses]}, sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(read, global_valueses, options)
+        show(read, matching, global_valueses, options)
     return 0 if global_valueses else 1
 
 
-def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Variable]:
-    """The chosen elements of all arrays whose names match."""
+def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Union[Variable, slices.Element]]:
+    """The chosen elements of all arrays and containers whose names match."""
     for variable in declared:
         if fnmatch.fnmatchcase(variable.name, chosen.name):
             yield from slices.elements(declared.types, variable, chosen)
@@ -153,10 +156,13 @@ def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
         yield replace(value, groups=tuple(group for group in groups if group.ranks))
 
 
-def is_wanted(global_values: GlobalValues, options: argparse.Namespace, is_element: bool) -> bool:
-    """Return whether the options ask for a variable."""
-    if not global_values.groups or not (is_element or fnmatch.fnmatchcase(global_values.name, options.pattern)):
-        return False
+def matches(global_values: GlobalValues, pattern: str, is_element: bool) -> bool:
+    """Return whether the pattern means a variable that a chosen rank has."""
+    return bool(global_values.groups) and (is_element or fnmatch.fnmatchcase(global_values.name, pattern))
+
+
+def is_wanted(global_values: GlobalValues, options: argparse.Namespace) -> bool:
+    """Return whether the options ask for variables with this verdict."""
     if options.unused:
         return global_values.verdict == NEVER_WRITTEN
     if options.differ or options.equal:
@@ -173,7 +179,7 @@ def which(options: argparse.Namespace) -> str:
 
 
 def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
-    """How many of the shown differ between the ranks that are shown."""
+    """How many of the variables that match differ between the ranks that are shown."""
     from ..output.render import counted
 
     ranks = sorted(chosen)
@@ -184,8 +190,10 @@ def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], prese
     return f"{counted(global_valueses, of_ranks(compact(ranks)))}; verdicts are of all ranks"
 
 
-def show(read: ReadGlobals, global_valueses: list[GlobalValues], options: argparse.Namespace) -> None:
-    """Print the globals as text."""
+def show(
+    read: ReadGlobals, matching: list[GlobalValues], global_valueses: list[GlobalValues], options: argparse.Namespace
+) -> None:
+    """Print as text how the matching globals compare, and the table of those that the options ask for."""
     from ..output.how import print_how
     from ..terminal.console import console
 
@@ -193,7 +201,7 @@ def show(read: ReadGlobals, global_valueses: list[GlobalValues], options: argpar
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
     summary = (
-        summary_of(global_valueses, ranks, len(read.subject.present))
+        summary_of(matching, ranks, len(read.subject.present))
         if global_valueses
         else f"no global matches{which(options)}"
     )

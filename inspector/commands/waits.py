@@ -109,7 +109,7 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
 
     from ..output.how import print_how
     from ..output.listing import Listing
-    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_text
+    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_cell
     from ..terminal.console import console
 
     screen = console(only_tables)
@@ -124,7 +124,7 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
     if len(rows) > MOST_RANK_ROWS and not has_records(screen):
         rows = by_cells((rank.rank, (_waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
-        table.add((ranks_text(ranks), harmless(text)))
+        table.add((ranks_cell(ranks, screen), harmless(text)))
     screen.print(table)
     for sentence in sentences(waits):
         screen.print(Text(harmless(sentence)))

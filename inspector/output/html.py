@@ -36,7 +36,7 @@ from .wait_chains import chains
 from .wait_picture import WaitDrawing, drawing, picture
 
 FOLDER = Path(__file__).resolve().parent / "templates"
-WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
+WIDTH, ROW = 1000, 18  # of pictures, in the units of their view boxes
 MOST_BARS = 64
 SMALLEST_LABEL = 40
 LETTER = 6.5  # of a label in a box
@@ -86,7 +86,6 @@ class Bar:
     """A bar: one rank's bytes, or equal ranks'."""
 
     label: str
-    y: int
     parts: tuple[Part, ...]
 
 
@@ -294,17 +293,17 @@ def bars(
     for rank, parts in rows:
         alike.setdefault((tuple(parts), unknown.get(rank, 0)), []).append(rank)
     largest = max((sum(size for _, size in parts) for parts, _ in alike), default=0) or 1
-    scale = (WIDTH - LABEL - (UNKNOWN_WIDTH if unknown else 0)) / largest
+    scale = (WIDTH - (UNKNOWN_WIDTH if unknown else 0)) / largest
     shown = list(alike.items())[:MOST_BARS]
-    drawn = tuple(bar(index, ranks, parts, scale, most) for index, ((parts, most), ranks) in enumerate(shown))
+    drawn = tuple(bar(ranks, parts, scale, most) for (parts, most), ranks in shown)
     names = [name for name, _ in rows[0][1]] if rows else []
     left = len(rows) - sum(len(ranks) for _, ranks in shown)
     return Bars(title, caption, drawn, tuple(zip(names, COLOURS)), left)
 
 
-def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float, unknown: int = 0) -> Bar:
+def bar(ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float, unknown: int = 0) -> Bar:
     """Return a bar from its parts."""
-    found, x = [], float(LABEL)
+    found, x = [], 0.0
     whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
     for (name, size), colour in zip(parts, COLOURS):
         found.append(Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}"))
@@ -312,7 +311,7 @@ def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scal
     if unknown:
         title = f"{whose}, stack: {byte_count(unknown)}{each}, how much of it is used is unknown"
         found.append(Part(round(x, 2), UNKNOWN_WIDTH, HATCHED, title))
-    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", index * ROW + 2, tuple(found))
+    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", tuple(found))
 
 
 def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:

@@ -108,6 +108,11 @@ def ranks_text(ranks: Iterable[int]) -> str:
     return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
 
 
+def ranks_cell(ranks: Iterable[int], console: Console) -> str:
+    """A cell of a table: all ranks where a row is a record for other programs, else as `ranks_text` has it."""
+    return compact(ranks) if has_records(console) else ranks_text(ranks)
+
+
 def _print_diagnoses(diagnosises: Sequence[Diagnosis], console: Console) -> None:
     from ..analysis.diagnoses import RISK
 
@@ -129,7 +134,7 @@ def print_ranks(found: Sequence[Holding], console: Console) -> None:
     heading(console, "Ranks", f"found by {tiers.pop()}, {how}" if len(tiers) == 1 else how)
     numbers = {holding.rank.rank: holding for holding in found}
     rows = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in found)
-    if len(rows) > MOST_RANK_ROWS:
+    if len(rows) > MOST_RANK_ROWS and not has_records(console):
         rows = by_cells((holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in found)
     is_mixed = len({holding.rank.evidence.tier for holding in found}) > 1
     tier = ("found by",) if is_mixed else ()
@@ -138,7 +143,7 @@ def print_ranks(found: Sequence[Holding], console: Console) -> None:
         same = [numbers[rank] for rank in ranks]
         switches = range_text([holding.switches for holding in same], str)
         memory = range_text([holding.total for holding in same], byte_count)
-        table.add((ranks_text(ranks), *(cells if is_mixed else cells[:-1]), switches, memory))
+        table.add((ranks_cell(ranks, console), *(cells if is_mixed else cells[:-1]), switches, memory))
     console.print(table)
     for (note,), ranks in by_cells(
         (holding.rank.rank, (note,)) for holding in found for note in holding.unknown
@@ -170,7 +175,7 @@ def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]
     table = Listing(("ranks", *names), range(1, len(names) + 1)) if wide else Listing(("ranks", "of which"))
     for cells, ranks in by_cells(rows).items():
         listed = ", ".join(f"{name} {cell}" for name, cell in zip(names, cells))
-        table.add((ranks_text(ranks), *(cells if wide else (listed,))))
+        table.add((ranks_cell(ranks, console), *(cells if wide else (listed,))))
     console.print(table)
 
 
@@ -229,7 +234,8 @@ def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
     unread = f"; {len(global_valueses) - known} can't be read" if known < len(global_valueses) else ""
     uncompared = f"; {partly} not compared" if partly else ""
     equal = known - differing - partly
-    return f"{differing} of {len(global_valueses)} differ between {among}; {equal} are equal{uncompared}{unread}"
+    differ, are = "differs" if differing == 1 else "differ", "is" if equal == 1 else "are"
+    return f"{differing} of {len(global_valueses)} {differ} between {among}; {equal} {are} equal{uncompared}{unread}"
 
 
 def print_apart(found: Globals, how: str, console: Console) -> None:
@@ -285,7 +291,8 @@ def add_global(table: Listing, global_values: GlobalValues, console: Console, ve
         *((global_values.verdict,) if verdicts else ()),
     )
     for ranks, value in rows_of(global_values, console):
-        table.add((*lead, ranks, with_nan(value, shortened(value, LONGEST_VALUE))))
+        shown = value if has_records(console) else with_nan(value, shortened(value, LONGEST_VALUE))
+        table.add((*lead, ranks, shown))
         lead = ("",) * len(lead)
 
 
@@ -357,14 +364,15 @@ def _print_findings(pointer_findings: list[PointerFinding], console: Console) ->
         grouped.setdefault(
             (pointer_finding.verdict, pointer_finding.object, pointer_finding.offset, pointer_finding.ground.symbol), []
         ).append(pointer_finding)
-    for same in list(grouped.values())[:MOST_FINDINGS]:
-        add_finding(table, same)
+    most = len(grouped) if has_records(console) else MOST_FINDINGS
+    for same in list(grouped.values())[:most]:
+        add_finding(table, same, console)
     console.print(table)
-    if len(grouped) > MOST_FINDINGS:
-        console.print(Text(f"... {len(grouped) - MOST_FINDINGS} more, see --json", style="dim"))
+    if len(grouped) > most:
+        console.print(Text(f"... {len(grouped) - most} more, see --json", style="dim"))
 
 
-def add_finding(table: Listing, same: list[PointerFinding]) -> None:
+def add_finding(table: Listing, same: list[PointerFinding], console: Console) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
     from ..pointers.findings import ANOTHER_RANKS, FALSE_POSITIVE
 
@@ -374,7 +382,7 @@ def add_finding(table: Listing, same: list[PointerFinding]) -> None:
     kind = first.ground.source if first.verdict == ANOTHER_RANKS else first.ground.type or first.ground.source
     cells = (first.verdict, word, kind, hex(first.old), hex(first.new), right)
     table.add(
-        (ranks_text(pointer_finding.rank for pointer_finding in same), *cells),
+        (ranks_cell((pointer_finding.rank for pointer_finding in same), console), *cells),
         "yellow" if first.verdict == FALSE_POSITIVE else "red",
     )
 
@@ -384,7 +392,7 @@ def print_payload(payload: Sequence[Payload], console: Console) -> None:
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
     table = Listing(("ranks", "total", "of which"), (1,))
     for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
-        table.add((ranks_text(numbers), *cells))
+        table.add((ranks_cell(numbers, console), *cells))
     console.print(table)
     for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
         console.print(Text(f"  {of_ranks(ranks_text(numbers))}: {harmless(note)}", style="dim"))

@@ -22,6 +22,7 @@ MOST_BOXES = 60  # that are drawn in a report
 CYCLE, ROOT, WAITS = "cycle", "root", "waits"
 COLOURS = {CYCLE: "#e45756", ROOT: "#f2cf5b", WAITS: "#9ecae9"}
 BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN = 150, 34, 230, 48  # in units of the picture; the last two from box to box
+LABEL_WIDTH = 26
 
 
 @dataclass(frozen=True)
@@ -180,10 +181,11 @@ def drawing(wait_picture: WaitPicture) -> WaitDrawing:
         PlacedNode(x, y, COLOURS[node.kind], _cut(node.label), _cut(node.text), f"{node.label}: {node.text}")
         for (x, y), node in zip(places, wait_picture.nodes)
     )
+    drawn = [edge for edge in wait_picture.edges if edge.start < len(places) and edge.end < len(places)]
+    first = {(edge.start, edge.text): edge for edge in reversed(drawn)}  # equal texts at one box are written once
     arrows = tuple(
-        _arrow(places[edge.start], places[edge.end], edge.text)
-        for edge in wait_picture.edges
-        if edge.start < len(places) and edge.end < len(places)
+        _arrow(places[edge.start], places[edge.end], edge.text if first[edge.start, edge.text] is edge else "")
+        for edge in drawn
     )
     width = max((x for x, _ in places), default=0) + BOX_WIDTH + 70
     height = max((y for _, y in places), default=0) + BOX_HEIGHT + 10
@@ -200,7 +202,8 @@ def _arrow(start: tuple[int, int], end: tuple[int, int], text: str) -> Arrow:
     (x1, y1), (x2, y2) = (start[0], start[1] + BOX_HEIGHT // 2), (end[0] + BOX_WIDTH, end[1] + BOX_HEIGHT // 2)
     if start[0] > end[0]:
         middle = (x1 + x2) / 2
-        return Arrow(f"M{x1} {y1} C{middle} {y1} {middle} {y2} {x2} {y2}", text, middle, (y1 + y2) / 2 - 4)
+        beside = x1 - LABEL_WIDTH  # where the arrow begins: arrows from other boxes are elsewhere there
+        return Arrow(f"M{x1} {y1} C{middle} {y1} {middle} {y2} {x2} {y2}", text, beside, y1 - 4)
     right, y1, y2 = start[0] + BOX_WIDTH, y1 - 6, y2 + 6
     out = max(right, x2) + 35
     return Arrow(f"M{right} {y1} C{out} {y1} {out} {y2} {x2} {y2}", text, out - 8, (y1 + y2) / 2 - 4)

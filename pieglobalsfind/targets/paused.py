@@ -168,6 +168,10 @@ class PausedTarget:
         """What was copied of [start, end): a search finds what it found when the copy was planned."""
         return iter(self.live.populated(start, end)) if self.rest_is_live else self._pieces.within(start, end)
 
+    def backed(self, start: int, end: int) -> Sequence[Range]:
+        """All of [start, end), unless the rest is live: what was not copied may hold anything."""
+        return self.live.backed(start, end) if self.rest_is_live else ((start, end),)
+
     def maps(self) -> ProcMaps:
         """As they were shortly before the process stood still."""
         return self._maps

@@ -69,20 +69,19 @@ def _from(maps: int, address: int) -> Iterator[MemoryMapping]:
         mapping = _mapping(maps, mapping.end, OR_NEXT | OF_A_FILE)
 
 
-def is_private_anonymous(path: str, start: int, end: int) -> bool:
-    """Whether all of a range is private anonymous memory now; False where the kernel does not answer that."""
+def anonymous_parts(path: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield (start, end, whether it is private anonymous memory now) of a range; not, where the kernel does not say."""
     with suppress(OSError), open(path, "rb") as maps:
         while start < end:
             mapping = _mapping(maps.fileno(), start, 0)
-            if (
-                mapping is None
-                or mapping.shared
-                or not (mapping.path in ("", "[heap]") or mapping.path.startswith("[anon:"))
-            ):
-                return False
-            start = mapping.end
-        return True
-    return False
+            if mapping is None:
+                break
+            last = min(mapping.end, end)
+            is_named = not (mapping.path in ("", "[heap]") or mapping.path.startswith("[anon:"))
+            yield start, last, not (mapping.shared or is_named)
+            start = last
+    if start < end:
+        yield start, end, False
 
 
 def _mapping(maps: int, address: int, flags: int) -> Optional[MemoryMapping]:

@@ -41,7 +41,7 @@ def run() -> Result:
             Measurement(f"{most:,} ranks in {MANY:,} distinct stacks", several, "s"),
             Measurement(f"relative to {STACKS:,}", several / times[most], "x", MANY / STACKS),
         ),
-        (Picture("merging.svg", picture(times)),),
+        (Picture("Merging stacks of a whole job", "merging.svg", picture(times)),),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Optional, TypeVar, Union
 
 from tests.bench import methods
 from tests.bench.plot import Points, plot
-from tests.bench.result import Measurement, Picture, Result
+from tests.bench.result import Picture, Result
 from tests.methods.matrix import METHODS
 from tests.support.charm import jobs as charm
 from tests.support.running import built
@@ -43,7 +43,7 @@ PATIENCE = 120  # seconds of one run
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture and its rows: `series` by name, `dashed` what it is held against."""
+    """A picture and its table: `series` by name, `dashed` what it is held against."""
 
     file: str
     title: str
@@ -53,14 +53,22 @@ class Figure:
     series: Mapping[str, Points]
     dashed: Mapping[str, Points] = field(default_factory=dict)
 
-    def measurements(self) -> Iterator[Measurement]:
-        for name, points in self.series.items():
-            for x, y in points:
-                yield Measurement(f"{self.title}: {name}, {x if isinstance(x, str) else f'{x:,}'}", y, self.unit)
+    def table(self) -> str:
+        """A row for each series, a column for each place on the axis; what was not measured is empty."""
+        places = list(dict.fromkeys(x for points in self.series.values() for x, _ in points))
+        ordered = places if any(isinstance(x, str) for x in places) else sorted(places, key=float)
+        lines = [
+            [f"{self.unit}; {self.x_name}:", *(x if isinstance(x, str) else f"{x:,}" for x in ordered)],
+            ["---", *("--:" for _ in ordered)],
+            *([name, *(f"{dict(points)[x]:.3g}" if x in dict(points) else "" for x in ordered)]
+              for name, points in self.series.items()),
+        ]  # fmt: skip
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
     def picture(self) -> Picture:
         drawn = {name: points for name, points in self.series.items() if points}
-        return Picture(self.file, plot(self.title, self.x_name, self.y_name, drawn, self.dashed))
+        content = plot(self.title, self.x_name, self.y_name, drawn, self.dashed)
+        return Picture(self.title, self.file, content, self.table())
 
 
 def run() -> Result:
@@ -73,7 +81,7 @@ def run() -> Result:
         "Processor time, unless it says that it is on the clock; the best of several rounds. What the papers found, "
         f"and why a shape differs here, is on the [page about them](figures.md).{ampi}"
         + "".join(f"\n\nNot measured: {note}" for note in bench.notes),
-        tuple(row for figure in figures for row in figure.measurements()),
+        (),
         tuple(figure.picture() for figure in figures),
     )
 

@@ -31,10 +31,16 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Picture:
-    """`file` is its name beside the document, `content` SVG."""
+    """`file` is its name beside the document, `content` SVG; `table` the same values in Markdown, if rows lack them."""
 
+    title: str
     file: str
     content: str
+    table: str = ""
+
+    def as_markdown(self) -> str:
+        shown = f"![{self.title}]({self.file})\n"
+        return f"### {self.title}\n\n{self.table}\n{shown}" if self.table else shown
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Result:
         return all(measurement.reached for measurement in self.measurements)
 
     def as_markdown(self) -> str:
-        rows = "\n".join(measurement.as_row() for measurement in self.measurements)
-        shown = "".join(f"\n![{self.title}]({picture.file})\n" for picture in self.pictures)
-        return f"## {self.title}\n\n{self.how}\n\n| what | measured | target | |\n|---|---|---|---|\n{rows}\n{shown}"
+        rows = "".join(f"{measurement.as_row()}\n" for measurement in self.measurements)
+        table = [f"| what | measured | target | |\n|---|---|---|---|\n{rows}"] if rows else []
+        parts = [f"## {self.title}\n", f"{self.how}\n", *table, *map(Picture.as_markdown, self.pictures)]
+        return "\n".join(parts)

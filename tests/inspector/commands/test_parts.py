@@ -59,13 +59,15 @@ def test_globals(ring: Job) -> None:
     assert rest == ["", "Globals: no global matches 'nosuch'", ""]
 
 
-def test_counts_are_of_what_is_shown(ring: Job) -> None:
+def test_counts_are_of_the_variables_that_match(ring: Job) -> None:
     """`own` differs between all ranks, `halves` between ranks 3 and 4, and nothing differs on one rank."""
     one = inspect("globals", ring.pid, "own", "--rank", "4").stdout.splitlines()
     assert one[2] == "Globals: 1 on rank 4; verdicts are of all ranks" and "might be shared" not in one[3]
     both = inspect("globals", ring.pid, "[oh]*", "--rank", "2-3").stdout
-    assert "Globals: 1 of 2 differ between ranks 2-3; 1 are equal; verdicts are of all ranks" in both
+    assert "Globals: 1 of 2 differs between ranks 2-3; 1 is equal; verdicts are of all ranks" in both
     assert "Globals: 2 of 2 differ between ranks; 0 are equal\n" in inspect("globals", ring.pid, "[oh]*").stdout
+    among_all = inspect("globals", ring.pid, "[oh]*", "--rank", "2-3", "--differ").stdout
+    assert "Globals: 1 of 2 differs between ranks 2-3; 1 is equal" in among_all and "halves" not in among_all
     none = inspect("globals", ring.pid, "common_value", "--differ")
     assert none.returncode == 1 and "no global matches 'common_value' --differ" in none.stdout
 

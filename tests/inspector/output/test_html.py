@@ -297,6 +297,8 @@ def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
         page.ask("Runtime.evaluate", expression=browser.PAINTED, awaitPromise=True)
         assert page.value("window.innerWidth") == 390 and page.value("document.documentElement.scrollWidth") == 390
         assert page.value("document.querySelector('input[data-table=globals]').value") == "%"
+        bars = "Array.from(document.querySelectorAll('.bar svg'), (bar) => bar.getBoundingClientRect().right)"
+        assert 200 < page.value(f"Math.max(...{bars})") <= 390  # none is cut off: it would show other parts than it has
         assert not [event for event in page.events if event["method"] == "Runtime.exceptionThrown"]
 
 

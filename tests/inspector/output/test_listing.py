@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from inspector.output.listing import FOLDED, Listing
+from inspector.output.render import ranks_cell
 from inspector.terminal.console import console
+from pieglobalsfind.ranks import rankset
 
 COLUMNS = ("ranks", "state", "waits in", "element", "found by", "switches", "false positive")
 ROWS = (
@@ -70,6 +72,13 @@ def test_a_line_for_each_record(capsys: pytest.CaptureFixture[str]) -> None:
         "[b]t[/b]\t0-1\t",
         "",
     ]
+
+
+def test_many_ranks_are_whole_in_a_record() -> None:
+    """A terminal has the first few of many ranges; a program that reads the table gets every rank."""
+    ranks = range(0, 400, 3)
+    assert rankset.parse(ranks_cell(ranks, console(only_tables=True))) == rankset.parse(rankset.compact(ranks))
+    assert ranks_cell(ranks, Console()).endswith(",... (134 ranks)")
 
 
 @pytest.mark.parametrize("width", [60, 80])
