@@ -48,6 +48,7 @@ class Comparison:
         job = originals.job
         self._originals = originals
         self._target = job.target
+        self._translator = job.translator
         self.rank = rank
         self._shared = [
             (elf_object.base, elf_object.end) for elf_object in job.privatized if not has_copy(rank, elf_object)
@@ -109,7 +110,7 @@ class Comparison:
 
     def _guesses(self, start: int) -> bool:
         """Whether who made the copy of a part looked for pointers; a loader knows them, and maps the file."""
-        mapping = self._originals.job.translator.mapping(start)
+        mapping = self._translator.mapping(start)
         return not self._is_exact and (mapping is None or not mapping.path.startswith("/"))
 
     # ---- words that were there when the copy was made ----

@@ -1,7 +1,7 @@
 """A core file, the kernel's or GDB's: what it holds itself, and what it leaves to the files that were mapped.
 
 Takes a path, and optionally a file that a mapped path does not lead to any more. Bytes come from a mapped file only if
-its build-id (or else its headers) equals what the core holds of it; what nobody holds is unreadable, never zero.
+its build-id (or else its headers) equals what the core holds of it; what neither holds is unreadable, never zero.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class CoreTarget:
         return "the core file is truncated before it says what is there" if self._notes_are_cut else "it is not mapped"
 
     def _is_untouched_bss(self, load: ProgramHeader) -> bool:
-        """Whether a mapping that the kernel left out whole is zeros that nobody had touched.
+        """Whether a mapping that the kernel left out whole is zeros that the process never touched.
 
         The kernel leaves out anonymous memory that was never written; but also what coredump_filter or MADV_DONTDUMP
         exclude. Zeros are certain where the program headers of the object before it say so.

@@ -50,7 +50,7 @@ def _libc() -> Any:
     return library
 
 
-# Documented C API: bytes that nobody has seen yet may be filled in place.
+# Documented C API: bytes that no other code has seen yet may be filled in place.
 _new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
 _new_bytes.argtypes, _new_bytes.restype = [ctypes.c_char_p, ctypes.c_ssize_t], ctypes.py_object
 _address_of = ctypes.pythonapi.PyBytes_AsString

@@ -46,7 +46,7 @@ class Process:
         return self._maps[1]
 
     def standing_maps(self) -> StandingMaps:
-        """The same of a process that nobody lets run while they are in use; they are read no further than asked for."""
+        """The same of a process that stands still while they are in use; reads no further than asked for."""
         return StandingMaps(f"{self._proc}/maps", lambda: self._contents("maps"))
 
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:

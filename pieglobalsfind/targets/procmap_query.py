@@ -28,7 +28,7 @@ MOST_QUERIES = 500  # one takes as long as a few dozen lines
 
 
 class StandingMaps(ProcMaps):
-    """Of a process that nobody lets run while this is in use; `read` gives the whole file."""
+    """Of a process that stands still while this is in use; `read` gives the whole file."""
 
     def __init__(self, path: str, read: Callable[[], bytes]) -> None:
         super().__init__(None)
