@@ -43,6 +43,7 @@ class Extension:
         hide_own()
         trust_own_script()
         self.face = GdbDebugger()
+        self._changes = self.face.watches.changes
         bind.bind(self.face)
         rank_break.bind(self.face)
         rank_watch.bind(self.face)
@@ -62,7 +63,7 @@ class Extension:
         events.cont.connect(self._resumed)
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
-        events.memory_changed.connect(lambda _: self.face.watches.changes.look())
+        events.memory_changed.connect(lambda _: self._changes.look())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -92,7 +93,7 @@ class Extension:
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
-        self.face.watches.changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
+        self._changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
         caught = [gdb_breakpoint for gdb_breakpoint in stopped_at if catches_in_code(gdb_breakpoint)]
@@ -122,8 +123,7 @@ class Extension:
 
     def _tell_changes(self, are_reason: bool) -> None:
         """Of what is watched, where GDB does not; if it has stopped for them, then in the rank whose the last is."""
-        changes = self.face.watches.changes
-        unseen, changes.unseen = changes.unseen, []
+        unseen, self._changes.unseen = self._changes.unseen, []
         for change in unseen:
             gdb.write(change.text())
         if unseen and are_reason:
@@ -149,7 +149,7 @@ class Extension:
         self.breakpoints.forget(event.inferior.num)
         self.face.inferiors.ended(event.inferior)
         self.breakpoints.has_ended = True
-        self.face.watches.changes.unseen.clear()
+        self._changes.unseen.clear()
         InlineFinish.end()
 
     def _removed(self, event: Any) -> None:

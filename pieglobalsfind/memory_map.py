@@ -1,7 +1,7 @@
 """A process's memory map as its kernel writes it (proc(5), /proc/PID/maps), read no further than asked for.
 
 Takes the file's bytes; gives `MemoryMapping`s. A job of a thousand ranks has ten thousand lines, of which a few name
-files; whoever wants those, or the line of one address, need not wait for all.
+files; a reader of those, or of the line of one address, need not wait for all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _line() -> re.Pattern[bytes]:
 
 
 class ProcMaps(Sequence[MemoryMapping]):
-    """The lines of one reading, in ascending order of address; what is no such line is left out."""
+    """The lines of one reading, in ascending order of address; lines of another form are left out."""
 
     def __init__(self, text: Optional[bytes]) -> None:
         self._known = text
@@ -64,7 +64,7 @@ class ProcMaps(Sequence[MemoryMapping]):
         return iter(self.whole())
 
     def one_by_one(self) -> Iterator[MemoryMapping]:
-        """For whoever needs the first few."""
+        """For readers that need the first few."""
         return (self._mapping(match.groups()) for match in _line().finditer(self._text))  # type: ignore[arg-type]
 
     def whole(self) -> tuple[MemoryMapping, ...]:

@@ -19,7 +19,6 @@ from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.stacks.stack_memory import Memory
 
-OPTIMIZED_OUT = "<optimized out>"
 NUMBERS = (
     gdb.TYPE_CODE_INT,
     gdb.TYPE_CODE_CHAR,
@@ -77,14 +76,14 @@ class SymbolNames:
 
 
 @dataclass(frozen=True)
-class Sight:
+class FrameMemory:
     """What printing one rank's arguments may look at."""
 
     addresses: Addresses
     memory: Memory
 
 
-Text = Callable[[bytes, Sight], str]
+Text = Callable[[bytes, FrameMemory], str]
 
 
 class Printer:
@@ -106,7 +105,7 @@ class Printer:
 
     def _chosen(self, bare: gdb.Type) -> Text:
         if self._by_python and bare.code in REFERENCES:
-            return lambda data, sight: self._by_printer(gdb.Value(data, self._type))
+            return lambda data, frame_memory: self._by_printer(gdb.Value(data, self._type))
         if self._by_python or self._language not in LANGUAGES:
             return self._unsupported
         if bare.code == gdb.TYPE_CODE_INT and self.size in (2, 4, 8) and not _is_wide_character(self._type):
@@ -133,16 +132,16 @@ class Printer:
             raise UnsupportedError("an address in what Python prints")
         return str(found)
 
-    def _unsupported(self, data: bytes, sight: Sight) -> str:
+    def _unsupported(self, data: bytes, frame_memory: FrameMemory) -> str:
         raise UnsupportedError(f"arguments of type {self._type}")
 
-    def _signed(self, data: bytes, sight: Sight) -> str:
+    def _signed(self, data: bytes, frame_memory: FrameMemory) -> str:
         return str(int.from_bytes(data, "little", signed=True))
 
-    def _unsigned(self, data: bytes, sight: Sight) -> str:
+    def _unsigned(self, data: bytes, frame_memory: FrameMemory) -> str:
         return str(int.from_bytes(data, "little"))
 
-    def _number(self, data: bytes, sight: Sight) -> str:
+    def _number(self, data: bytes, frame_memory: FrameMemory) -> str:
         found = self._known.get(data)
         if found is None:
             found = self._known[data] = self._printed(data)
@@ -153,18 +152,18 @@ class Printer:
             self._languages.use(self._language)
             return str(gdb.Value(data, self._type).format_string())
 
-    def _behind(self, address: int, sight: Sight) -> str:
-        named = sight.addresses.in_focus(address) if address else None
+    def _behind(self, address: int, frame_memory: FrameMemory) -> str:
+        named = frame_memory.addresses.in_focus(address) if address else None
         return self._names.behind(named) if named is not None else ""
 
-    def _pointer(self, data: bytes, sight: Sight) -> str:
+    def _pointer(self, data: bytes, frame_memory: FrameMemory) -> str:
         address = int.from_bytes(data, "little")
-        return f"{address:#x}" + self._behind(address, sight)
+        return f"{address:#x}" + self._behind(address, frame_memory)
 
-    def _string(self, data: bytes, sight: Sight) -> str:
+    def _string(self, data: bytes, frame_memory: FrameMemory) -> str:
         """GDB reads the string where it is, and may not know the name of that place."""
         address = int.from_bytes(data, "little")
-        text, behind = self._printed(data), self._behind(address, sight)
+        text, behind = self._printed(data), self._behind(address, frame_memory)
         start = f"{address:#x}"
         if not address or text.startswith(start + behind + " ") or text == start + behind:
             return text
@@ -173,17 +172,19 @@ class Printer:
         return start + behind + text[len(start) :]
 
     def _referenced(self, target: Printer) -> Text:
-        def text(data: bytes, sight: Sight) -> str:
+        def text(data: bytes, frame_memory: FrameMemory) -> str:
             address = int.from_bytes(data, "little")
-            return f"@{address:#x}: {target.there(address, sight)}"
+            return f"@{address:#x}: {target.there(address, frame_memory)}"
 
         return text
 
-    def there(self, address: int, sight: Sight) -> str:
+    def there(self, address: int, frame_memory: FrameMemory) -> str:
         """The value at an address."""
         if self.is_short:
             return SHORT
-        return self.at(address) if self.needs_address else self.text(sight.memory.read(address, self.size), sight)
+        if self.needs_address:
+            return self.at(address)
+        return self.text(frame_memory.memory.read(address, self.size), frame_memory)
 
 
 def bare_type(type_: gdb.Type) -> gdb.Type:

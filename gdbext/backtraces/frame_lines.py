@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.backtraces.argument_text import SHORT, Language, Printer, Sight, SymbolNames
+from gdbext.backtraces.argument_text import SHORT, FrameMemory, Language, Printer, SymbolNames
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf.expression import MASK, UnsupportedError, signed
@@ -46,7 +46,7 @@ class GdbStack:
     memory: Memory
     places: tuple[Place, ...]
     readers: list[ArgumentReader]
-    sight: Sight
+    frame_memory: FrameMemory
     frames: dict[tuple[int, int], FrameScope] = field(default_factory=dict)
 
     def calls(self, number: int) -> Optional[CallsAt]:
@@ -236,9 +236,9 @@ def _value_text(shown: ShownArgument, walked: GdbStack, number: int, callers: in
         raise UnsupportedError("an array that may be unallocated")
     if shown.offset is not None:
         at = (walked.activations[number].cfa + shown.offset) & MASK
-        return printer.there(at, walked.sight)
+        return printer.there(at, walked.frame_memory)
     if parameter.constant is not None:
-        return printer.text(parameter.constant[: printer.size], walked.sight)
+        return printer.text(parameter.constant[: printer.size], walked.frame_memory)
     frame = walked.frame(number, callers)
     if printer.needs_address:
         found = address(parameter.now, frame)
@@ -253,8 +253,8 @@ def two_values_text(shown: ShownArgument, walked: GdbStack, frame: FrameScope) -
     printer, parameter = shown.printer, shown.parameter
     now = value(parameter.now, printer.size, frame)
     entry = entry_value(parameter.entry_register, printer.size, frame)
-    text = OPTIMIZED_OUT if now is None else printer.text(now, walked.sight)
+    text = OPTIMIZED_OUT if now is None else printer.text(now, walked.frame_memory)
     if entry is None:
         return text
-    at_entry = f"{shown.name}@entry={printer.text(entry, walked.sight)}"
+    at_entry = f"{shown.name}@entry={printer.text(entry, walked.frame_memory)}"
     return at_entry if now == entry else f"{text}, {at_entry}"

@@ -34,7 +34,7 @@ class RankFrame(FrameDecorator):
         return name if isinstance(name, str) else "??"
 
     def address(self) -> Any:
-        """GDB shows none of frames that are no function's."""
+        """GDB shows no address of frames without a function."""
         return None if is_special(self.inferior_frame()) else super().address()
 
     def filename(self) -> Optional[str]:

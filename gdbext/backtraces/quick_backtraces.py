@@ -16,7 +16,7 @@ from typing import Any, Optional, Protocol, TypeVar
 
 import gdb
 
-from gdbext.backtraces.argument_text import Sight
+from gdbext.backtraces.argument_text import FrameMemory
 from gdbext.backtraces.frame_lines import FAILURES, FrameLines, GdbCall, GdbStack, Place
 from gdbext.backtraces.frame_style import BACKTRACE
 from gdbext.gdb_api.language import FORTRAN_FILE, always_ends_at_main_program
@@ -103,10 +103,10 @@ class QuickBacktraces:
             return None
         places = tuple(self._place(activation.lookup) for activation in found[0])
         readers = [self._reader(path) for path, _ in places]
-        return GdbStack(rank, *found, places, readers, self._sight(rank, found[1]))
+        return GdbStack(rank, *found, places, readers, self._frame_memory(rank, found[1]))
 
-    def _sight(self, rank: Rank, memory: Memory) -> Sight:
-        return Sight(Addresses.of(rank, self._moment.rank(self._face.in_focus or 0)), memory)
+    def _frame_memory(self, rank: Rank, memory: Memory) -> FrameMemory:
+        return FrameMemory(Addresses.of(rank, self._moment.rank(self._face.in_focus or 0)), memory)
 
     def _place(self, pc: int) -> Place:
         found = self._moment.walker.place(pc)
@@ -155,7 +155,7 @@ class QuickBacktraces:
         with self._face.visiting(walked.rank.rank):
             text = execute(command)
             frames = {frame.level(): frame for frame in self._face.own_frames()}
-            walked.sight = self._sight(walked.rank, walked.memory)
+            walked.frame_memory = self._frame_memory(walked.rank, walked.memory)
             lines = text.splitlines(keepends=True)
             levels = [int(match.group(1)) for match in map(LINE.match, lines) if match is not None]
             expected = [note + "\n"] if note else []
@@ -173,7 +173,7 @@ def is_simple(rank: Rank) -> bool:
 
 
 def is_plain_gdb() -> bool:
-    """Whether GDB can print values as its frames do (from GDB 13), and nobody else changes what backtraces show."""
+    """Whether GDB can print values as its frames do (from GDB 13), and no other frame filter changes backtraces."""
     if not hasattr(gdb.Frame, "language") or gdb.parameter("language") != "auto":
         return False
     places: list[Any] = [gdb, gdb.current_progspace(), *gdb.objfiles()]

@@ -336,11 +336,6 @@ class Breakpoints:
         self._enable_counts.forget(user.number)
         self._pending.delete(user.number)
 
-    @property
-    def are_unsettled(self) -> bool:
-        """Return whether breakpoints are to be settled at the next safe point."""
-        return bool(self._pending)
-
     def settle(self) -> None:
         """Have ranks follow what GDB has told, where GDB is in the midst of nothing."""
         if self._settles:

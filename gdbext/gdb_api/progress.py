@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-PATIENCE = 1.0  # seconds that nobody minds
+PATIENCE = 1.0  # seconds without a display
 PACE = 0.1  # seconds between two pictures
 WIDTH = 40  # columns of the bar
 

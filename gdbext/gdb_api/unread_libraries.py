@@ -12,14 +12,14 @@ from contextlib import suppress
 import gdb
 
 from gdbext.gdb_api import hooks
-from gdbext.gdb_api.sections import read_sections
 from gdbext.gdb_api.target import path_of
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
 SETTING = "auto-solib-add"
 BEFORE_RUN = "maintenance ranklens-read-libraries"
 RUNTIMES = (b"librankmpi", b"libsimgrid")
-STRINGS = b".dynstr"  # the section with the names of the libraries that a file needs
+STRINGS = ".dynstr"  # the section with the names of the libraries that a file needs
 
 
 class UnreadLibraries:
@@ -52,11 +52,8 @@ def is_runtime(path: str) -> bool:
 
 def needs_runtime(path: str) -> bool:
     """Whether the executable file needs a library of a runtime that makes ranks."""
-    with suppress(OSError, ObjectFileError):
-        for section in read_sections(path):
-            if section.name == STRINGS:
-                with open(path, "rb") as file:
-                    file.seek(section.offset)
-                    names = file.read(section.size)
-                return any(runtime in names for runtime in RUNTIMES)
+    with suppress(ObjectFileError), open_elf(path) as elf:
+        strings = elf.section(STRINGS)
+        names = elf.section_bytes(strings) if strings is not None else b""
+        return any(runtime in names for runtime in RUNTIMES)
     return False

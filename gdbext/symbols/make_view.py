@@ -13,12 +13,11 @@ import tempfile
 from contextlib import suppress
 from typing import Optional
 
-from gdbext.gdb_api.sections import SectionHeader, read_sections
+from pieglobalsfind.elf.file import SECTION_HEADER_SIZE, SHF_ALLOC, SHF_EXECINSTR, ElfFile, Section, open_elf
 from pieglobalsfind.errors import ObjectFileError
 
 DT_NULL, DT_SYMBOLIC = 0, 16
 SHT_DYNAMIC = 6
-SHF_ALLOC, SHF_EXECINSTR = 2, 4
 MERGE_TIMEOUT = 120  # seconds
 
 _DYNAMIC = struct.Struct("<qQ")  # System V gABI, chapter 5
@@ -57,24 +56,21 @@ def merge(path: str, debug_path: str, result: str) -> None:
 
 def change(path: str) -> None:
     """Make the ELF file `path` a view of itself."""
-    sections = tuple(read_sections(path))
-    with open(path, "r+b") as file:
-        for section in sections:
+    with open_elf(path) as elf, open(path, "r+b") as file:
+        for index, section in enumerate(elf.sections):
             if section.flags & SHF_ALLOC:
-                file.seek(section.at + _FLAGS_OFFSET)
+                file.seek(elf.header.section_offset + index * SECTION_HEADER_SIZE + _FLAGS_OFFSET)
                 file.write(struct.pack("<Q", section.flags | SHF_EXECINSTR))
-            if section.kind == SHT_DYNAMIC:
-                spare = _spare_entry(path, section)
+            if section.type == SHT_DYNAMIC:
+                spare = _spare_entry(elf, section)
                 if spare is not None:
                     file.seek(spare)
                     file.write(_DYNAMIC.pack(DT_SYMBOLIC, 0))
 
 
-def _spare_entry(path: str, section: SectionHeader) -> Optional[int]:
+def _spare_entry(elf: ElfFile, section: Section) -> Optional[int]:
     """Where a DT_NULL stands that is not the last entry; the dynamic section must still end with one."""
-    with open(path, "rb") as file:
-        file.seek(section.offset)
-        content = file.read(min(section.size, 1 << 20))
+    content = elf.section_bytes(section)
     for at in range(0, len(content) - 2 * _DYNAMIC.size + 1, _DYNAMIC.size):
         tag, _ = _DYNAMIC.unpack_from(content, at)
         if tag in (DT_NULL, DT_SYMBOLIC):

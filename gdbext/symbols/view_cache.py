@@ -1,4 +1,4 @@
-"""The views in the cache: found again as long as they are used, removed once nobody has used them for a month.
+"""The views in the cache: found again as long as they are used, removed after a month without use.
 
 Takes paths of views. A lock on the folder keeps finding and removing apart, so that no debugger loses a view that it
 has just found. It never removes what is not the user's own, or not named as views are.
@@ -33,7 +33,7 @@ def find(view: str) -> bool:
 
 
 def remove_unused(folder: str) -> None:
-    """Remove the views that nobody has found for a month, unless somebody is looking for one just now."""
+    """Remove views unused for a month, unless another debugger is looking for one just now."""
     with suppress(OSError):
         unused = [name for name in os.listdir(folder) if is_unused(os.path.join(folder, name))]
         if not unused:
@@ -50,10 +50,10 @@ def remove_unused(folder: str) -> None:
 
 
 def is_unused(path: str) -> bool:
-    """Whether a path is a view's folder, of this user, that nobody has found for a month."""
+    """Whether a path is a view's folder, of this user, unused for a month."""
     try:
         about = os.lstat(path)
-    except FileNotFoundError:  # somebody else has removed it
+    except FileNotFoundError:  # another debugger has removed it
         return False
     is_own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
     return is_own and bool(re.fullmatch(_NAME, os.path.basename(path))) and about.st_mtime < time.time() - UNUSED

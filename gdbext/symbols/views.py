@@ -1,4 +1,4 @@
-"""Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not somebody else's.
+"""Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not another one's.
 
 Takes an object's file; gives the file to load for it, made once and kept in the user's cache as long as it is used. A
 view differs in two ways, both about GDB's lookup of names (symtab.c, minsyms.c):
@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from gdbext.gdb_api.sections import read_sections
 from gdbext.symbols import view_cache
 from pieglobalsfind.cache.location import cache_folder
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
 FORM = 1  # changes whenever the same file would give another view
+DEBUG_SECTIONS = (".debug_info", ".zdebug_info", ".gnu_debugaltlink")
 
 
 def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
@@ -31,7 +32,8 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
     """
     try:
         name = _name(path, build_id, debug_path)
-        has_debug = bool(debug_path) or any(_is_debug(section.name) for section in read_sections(path))
+        with open_elf(path) as elf:
+            has_debug = bool(debug_path) or any(section.name.startswith(DEBUG_SECTIONS) for section in elf.sections)
     except OSError as error:
         raise ObjectFileError(f"cannot read {path}, {error.strerror}", "put the file back, or `set sysroot`") from error
     if not has_debug:
@@ -55,10 +57,6 @@ def _name(path: str, build_id: bytes, debug_path: str) -> str:
     return "-".join([build_id.hex() or "none", *(f"{number:x}" for number in numbers)])
 
 
-def _is_debug(name: bytes) -> bool:
-    return name.startswith((b".debug_info", b".zdebug_info", b".gnu_debugaltlink"))
-
-
 def _kept(name: str, path: str, debug_path: str) -> str:
     """The view in the cache, made if it is not there yet."""
     views = cache_directory()
@@ -78,7 +76,7 @@ def utf8_name(name: str) -> str:
 
 
 def cache_directory() -> str:
-    """Where views are kept: the user's own, nobody else may look into it or write to it."""
+    """Where views are kept: the user's own folder, closed to other users."""
     folder = cache_folder("views")
     if folder is None:
         raise ObjectFileError("there is no folder for views of ELF files", "set XDG_CACHE_HOME")
@@ -86,7 +84,7 @@ def cache_directory() -> str:
 
 
 def private_directory(path: str) -> str:
-    """The folder, which is made if it is not there; raises `ObjectFileError` if it is somebody else's."""
+    """The folder, which is made if it is not there; raises `ObjectFileError` if it is another user's."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(path, mode=0o700)

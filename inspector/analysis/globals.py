@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Optional, Union
 
@@ -21,6 +21,7 @@ from pieglobalsfind.values.address_names import AddressNames
 from pieglobalsfind.values.containers.contents import MOST_BYTES, MOST_COMPARED, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.containers.unordered import in_memory_order, without_order
+from pieglobalsfind.values.elements import place_of
 from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
 from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of, marked_text
 from pieglobalsfind.values.variable_text import VariableBytes as Bytes
@@ -33,6 +34,7 @@ from ..terminal.text import DIFFERENCE, harmless
 from ..values.equality import ValueDigests, shown_whole
 from ..values.layout import WORD, address_offsets
 from ..values.runtime_variables import RuntimeVariables
+from ..values.slices import Element
 from ..values.untyped_variables import by_symbols, undescribed
 
 # What the ranks' values say of a variable
@@ -46,8 +48,9 @@ SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
 NOT_DESCRIBED = "variables of the program that its debug information does not describe"
 UNREAD = b"unread"  # in place of a digest, which is longer
+NOT_NOW = f"<{NOT_COPIED}>", UNREAD
 SMALL = 64  # bytes that are their own key
-Choose = Callable[[Variables], Iterable[Variable]]
+Choose = Callable[[Variables], Iterable[Union[Variable, Element]]]
 PIECE = 1 << 20  # bytes of large variables that are compared at once
 # Bytes of containers that are compared of all ranks together: a pause copies them
 CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
@@ -149,13 +152,14 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
             pristine = job.pristine(elf_object)
             wanted = [variable for variable in declared.variables if variable.size > 0]
             if choose is not None:
-                wanted = [one for one in choose(declared) if one.size > 0]
-            elif not every:
+                columns += [chosen_row(elf_object, declared.types, one, pristine) for one in choose(declared)]
+                continue
+            if not every:
                 own = RuntimeVariables(elf_object.path, wanted)
                 apart += sum(one in own for one in wanted)
                 wanted = [one for one in wanted if one not in own]
             columns += [VariableRow(elf_object, declared.types, one, pristine) for one in wanted]
-            for bare in beside(job, elf_object, declared) if elf_object.is_program and choose is None else ():
+            for bare in beside(job, elf_object, declared) if elf_object.is_program else ():
                 columns += [VariableRow(elf_object, bare.types, one, pristine) for one in bare]
                 absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
         elif elf_object.is_program:
@@ -252,7 +256,7 @@ class SharingEvidence:
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
             pristine = self._pristine
-            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, bytes(data), bias)
+            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, data, bias)
             self._last = key
 
     def verdict(self, groups: int, is_whole: bool) -> str:
@@ -305,13 +309,16 @@ class VariableRow:
 
     def _value(self, rank: Rank, memory: RankMemory, names: AddressNames) -> tuple[str, bytes]:
         """The text, and a digest where the text may leave something out."""
-        address = place(rank, self._object, self._variable)
+        memory.is_torn = False
+        address = self._address(rank, memory)
         if isinstance(address, Absent):
-            return str(address), UNREAD
+            return NOT_NOW if memory.is_torn else (str(address), UNREAD)
         try:
-            data = memory.view(address, self._variable.size)
+            data = self._data(address, memory)
         except MemoryUnreadable as error:
             return f"<can't be read, {error.why}>", UNREAD
+        if memory.is_torn:
+            return NOT_NOW
         key = bytes(data) if len(data) <= SMALL else memory.digest(address, data)
         self._evidence.add(rank, address, data, key)
         if not self._place_matters and key in self._known:
@@ -362,7 +369,6 @@ class VariableRow:
         contents = Contents(self.most_bytes, self.most_elements)
         if not self._is_shown_whole:
             contents.lacking = "it is too large"
-        memory.is_torn = False
         around = Surroundings(
             self._types,
             self._variable.language,
@@ -374,7 +380,7 @@ class VariableRow:
         )
         marked = marked_text(around, self._variable.type, whole)
         if memory.is_torn:
-            return f"<{NOT_COPIED}>", UNREAD
+            return NOT_NOW
         self._uncompared = self._uncompared or contents.lacking
         meaning = without_order(marked)
         if meaning not in self._orders:
@@ -425,7 +431,7 @@ class VariableRow:
         try:
             for start in range(0, size, step):
                 part = min(step, size - start)
-                left, right = (memory.read(self._address(rank) + start, part) for rank in (one, other))
+                left, right = (self._part(rank, start, part, memory) for rank in (one, other))
                 where = self._meaning.first_difference(one, left, other, right, start)
                 if where is not None:
                     return where
@@ -433,13 +439,50 @@ class VariableRow:
             return ""
         return None
 
-    def _address(self, rank: Rank) -> int:
-        address = place(rank, self._object, self._variable)
-        return address if isinstance(address, int) else 0
+    def _part(self, rank: Rank, start: int, size: int, memory: RankMemory) -> bytes:
+        address = self._address(rank, memory)
+        return memory.read(address + start, size) if isinstance(address, int) else b""
+
+    def _address(self, rank: Rank, memory: RankMemory) -> Union[int, Absent]:
+        """Where the rank has it."""
+        return place(rank, self._object, self._variable)
+
+    def _data(self, address: int, memory: RankMemory) -> memoryview:
+        return memory.view(address, self._variable.size)
 
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
+
+
+class ElementRow(VariableRow):
+    """One element of what each rank has elsewhere: a container's, or an allocatable array's."""
+
+    def __init__(self, elf_object: Object, types: TypeTable, element: Element) -> None:
+        super().__init__(elf_object, types, element.shown, None)
+        self._element = element
+
+    def _address(self, rank: Rank, memory: RankMemory) -> Union[int, Absent]:
+        whole = self._element.whole
+        address = place(rank, self._object, whole)
+        around = Surroundings(self._types, whole.language, memory.follow, hex)
+        return address if isinstance(address, Absent) else place_of(around, whole.type, address, self._element.indices)
+
+    def _data(self, address: int, memory: RankMemory) -> memoryview:
+        return memoryview(memory.follow(address, self._variable.size))
+
+    def result(self, memory: RankMemory) -> GlobalValues:
+        """Return the values by group; what lies on a heap is no part of a file that could be shared."""
+        return replace(super().result(memory), needless=0)
+
+
+def chosen_row(
+    elf_object: Object, types: TypeTable, chosen: Union[Variable, Element], pristine: Optional[Pristine]
+) -> VariableRow:
+    """Return the row of a variable or of an element."""
+    if isinstance(chosen, Element):
+        return ElementRow(elf_object, types, chosen)
+    return VariableRow(elf_object, types, chosen, pristine)
 
 
 def leads_away(name: str) -> bool:

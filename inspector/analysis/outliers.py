@@ -28,12 +28,3 @@ def by_rarity(found: Iterable[GlobalValues]) -> list[GlobalValues]:
         return not ranks, len(ranks), len(one.groups)
 
     return sorted(found, key=order)
-
-
-def ranked(found: Iterable[GlobalValues]) -> list[GlobalValues]:
-    """All variables: those that differ by rarity, then the others as they are."""
-    variables = list(found)
-    return [
-        *by_rarity(variable for variable in variables if variable.differs),
-        *(variable for variable in variables if not variable.differs),
-    ]

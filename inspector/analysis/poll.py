@@ -1,4 +1,4 @@
-"""One look at a running job, and somebody who looks again and again until the job ends.
+"""One look at a running job, and a thread that looks again and again until the job ends.
 
 Takes a PID and a period; hands each look to a listener, from a thread of its own. A look pauses the job for
 milliseconds; where it takes long, there are fewer, so that the machine is the job's.

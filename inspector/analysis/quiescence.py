@@ -2,7 +2,7 @@
 
 Takes a job whose ranks' calls were read from their stacks; gives the reason why ranks that wait may still be let go on,
 "" if there is none. Such a runtime hands messages out between the turns of ranks: while one runs, those of all others
-lie where nobody sees them. So nobody may run, and the runtime must have had time to hand out what there was.
+lie where no reader sees them. So no rank may run, and the runtime must have had time to hand out what there was.
 """
 
 from __future__ import annotations

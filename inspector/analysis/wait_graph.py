@@ -1,7 +1,7 @@
-"""Who waits for whom: the wait-for graph of one moment, its cycles, and collective calls with those who are not there.
+"""Which rank waits for which: the wait-for graph of one moment, its cycles, and ranks that collectives lack.
 
 Takes a rank table and the members of its communicators; gives values. It reads no target, and guesses nothing: a
-receive from any rank waits for nobody in particular, and where members are not known nobody is waited for.
+receive from any rank waits for no rank in particular, and where members are not known no rank is waited for.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Waits:
 
     In a collective that is the rank whose message it needs next. `untold`: ranks that wait for one of a communicator
     whose members are not known. `standstill`: the job's ranks that have not exited, if every one of them is blocked.
-    `unknown`: ranks of whose call nobody tells some argument, and why. `unsure`: what would be cycles if it were known
+    `unknown`: ranks with an argument of their call unknown, and why. `unsure`: what would be cycles if it were known
     that no message is on its way, and why that is not known.
     """
 
@@ -107,7 +107,7 @@ def _is_collective(call: str) -> bool:
 
 
 def find(table: RankTable, members: Communicators) -> Waits:
-    """The wait-for graph of one moment. Who is ready has got what it waited for, and waits for nobody any more."""
+    """The wait-for graph of one moment. A ready rank has got what it waited for, and waits for no rank any more."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
     needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
     told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0}

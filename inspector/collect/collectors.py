@@ -91,7 +91,7 @@ def alone(job: str, pictures: bool, timeout: float, lost: LostWorker) -> Gathere
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
     reader = Worker(partial(read, job, pictures, "the only collector that is heard"), is_quiet=True)
-    reader.receive(time.monotonic() + timeout)  # what it needs, which nobody hands it
+    reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
     piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
     reader.close()
@@ -200,7 +200,7 @@ class Collector:
             return
         content = pickle.loads(message.content)
         if message.tag == NAMED:
-            self._meet(message.place, content)
+            self._meet(content)
         elif message.tag == NEEDED:
             self._need(*content)
         elif message.tag == ASKED:
@@ -210,7 +210,7 @@ class Collector:
         else:
             self._pieces[message.place] = content
 
-    def _meet(self, place: int, hosts: dict[int, str]) -> None:
+    def _meet(self, hosts: dict[int, str]) -> None:
         """A child, or one behind it, is there. Who is not is never sent anything: MPI's own process may die of that."""
         self._hosts.update(hosts)
         if self.place:
@@ -219,7 +219,7 @@ class Collector:
     # ---- debug information ----
 
     def _need(self, build_ids: BuildIds, place: int) -> None:
-        """It is needed at `place`. The first collector asks whom it hears of first, and nobody else, to parse it."""
+        """It is needed at `place`. The first collector asks whom it hears of first, and no other, to parse it."""
         new = build_ids - self._needed
         self._needed |= new
         if not new:
@@ -299,7 +299,7 @@ class Collector:
                 return
 
     def _next_moment(self, reads: bool) -> float:
-        """When somebody is given up."""
+        """When a collector is given up."""
         if not reads:
             return self._until(self.level(self.place))
         return self._began + self._timeout * HAND if self._waits else self._reads_until

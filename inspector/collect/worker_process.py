@@ -1,4 +1,4 @@
-"""Work that may hang or die, in a process of its own: what becomes of it is a value, and nobody waits for it for ever.
+"""Work that may hang or die, in a process of its own: its outcome is a value, and no caller waits for ever.
 
 Takes a function that sends what it finds; gives what it has sent, or why nothing comes. Who starts it and it are of
 one program, so that what they send is pickled; it ends with who has started it.
@@ -83,7 +83,7 @@ class Worker:
     """A function in a process of its own."""
 
     def __init__(self, work: Callable[[Channel], object], is_quiet: bool = False) -> None:
-        """`is_quiet`: it has no standard output, so that nobody waits for what it might still write."""
+        """`is_quiet`: it has no standard output, so that no reader waits for what it might still write."""
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         self._status: Optional[int] = None
@@ -123,7 +123,7 @@ class Worker:
         return f"was ended by signal {-self._status} ({signal.strsignal(-self._status)})"
 
     def close(self, until: float = 0.0) -> None:
-        """Wait for its end, and end it if that does not come in time; it may be where nobody can be ended."""
+        """Wait for its end, and end it if that does not come in time; the kernel may not let it end."""
         while self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:

@@ -1,7 +1,7 @@
 """`inspector events`: what happens to a job's ranks, as it happens: created, leaves, arrived, exited.
 
 Takes a job's processes, or files of them; prints a line for each event, first those that the processes still remember,
-until the job or its user ends it. It stops nobody and attaches to nothing.
+until the job or its user ends it. It stops no process and attaches to none.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Asked:
-    """Whether somebody has asked us to end, and by which signal."""
+    """Whether a signal has asked the command to end, and which."""
 
     def __init__(self) -> None:
         self.by = 0
-        self.descriptor, self._says = os.pipe()  # readable once somebody has
+        self.descriptor, self._says = os.pipe()  # readable once one has
 
     def hear(self, number: int) -> None:
         """Note the signal; the loop ends at its next step."""
@@ -130,7 +130,7 @@ def source_of(member: JobMember) -> Union[EventSource, str]:
 
 
 def followed(follower: JobEvents, every: float, duration: Optional[float], asked: Asked) -> Iterator[Notice]:
-    """Everything until the processes end, or for `duration` seconds, or until somebody asks us to end."""
+    """Everything until the processes end, or for `duration` seconds, or until a signal asks the command to end."""
     end = None if duration is None else time.monotonic() + duration
     while True:
         yield from follower.look()

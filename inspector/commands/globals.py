@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from pieglobalsfind.dwarf.types import Variable, Variables
 from pieglobalsfind.jobs.members import Members
@@ -117,8 +117,8 @@ def run(options: argparse.Namespace) -> int:
     return 0 if global_valueses else 1
 
 
-def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Variable]:
-    """The chosen elements of all arrays whose names match."""
+def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Union[Variable, slices.Element]]:
+    """The chosen elements of all arrays and containers whose names match."""
     for variable in declared:
         if fnmatch.fnmatchcase(variable.name, chosen.name):
             yield from slices.elements(declared.types, variable, chosen)

@@ -123,8 +123,8 @@ def read(place: Path) -> Content:
 
 
 def text_of(place: Path) -> str:
-    """What is in a file, or comes out of a pipe as long as somebody has it open for writing."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)  # of a pipe that nobody writes to, nothing is waited for
+    """What is in a file, or comes out of a pipe as long as a process has it open for writing."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)  # no wait for a pipe without a writer
     with os.fdopen(descriptor, "rb") as file:
         os.set_blocking(descriptor, True)
         kind = os.fstat(descriptor).st_mode

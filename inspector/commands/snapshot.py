@@ -157,7 +157,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
 
 
 def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
-    """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
+    """What ranks allocate where `malloc` is libc's, among what else may be there: a block's rank is unknown."""
     if is_libc(job):
         yield from ((mapping.start, mapping.end) for mapping in mappings_of_libc(job.target, ranges_of_ranks(job)))
 

@@ -1,4 +1,4 @@
-"""`inspector waits`: who waits for whom, and which ranks can never go on.
+"""`inspector waits`: which rank waits for which, and which can never continue.
 
 Takes the calls that ranks publish (peer, tag, communicator and its members), of one process or of a whole job; shows
 the wait-for graph, its cycles, and for collectives the ranks that are not in the call yet. A cycle in a running job is

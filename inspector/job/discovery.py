@@ -15,7 +15,7 @@ from pieglobalsfind.target import Target, read_many
 
 from .job import Job
 
-SMALL = 1 << 16  # bytes; whoever reads more at once searches
+SMALL = 1 << 16  # bytes; a larger read is a search
 AROUND = 1 << 10  # bytes before and behind a thread's beginning, by whose form it is found
 FOUND = ("runtime", "hook")  # the tiers of ranks that runtimes' own data tell of
 

@@ -1,7 +1,7 @@
 """The processes of a job as sources of events, and their events merged by time.
 
 Takes members of a job; hands out what happens in the order in which it happened. It looks at a counter in each
-process's registry now and then, stops nobody, and hears of a process's end from the kernel.
+process's registry now and then, stops no process, and learns of a process's end from the kernel.
 """
 
 from __future__ import annotations

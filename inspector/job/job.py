@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Job:
     """One target with its ranks. `taken` is when the rank table was read (UTC, ISO 8601).
 
-    `handed` is debug information by build-id that somebody else has read.
+    `handed` is debug information by build-id that has been read before.
     """
 
     target: Target
@@ -98,7 +98,7 @@ class Job:
 
     @cached_property
     def threads(self) -> Sequence[KernelThread]:
-        """The kernel threads, as they were when somebody asked first."""
+        """The kernel threads, as they were at the first call."""
         return self.target.threads()
 
     @cached_property
@@ -214,7 +214,7 @@ def say_warnings(job: Job) -> None:
 
 
 def with_waits(job: Job) -> Job:
-    """The job with the MPI call that each rank waits in, and whom it waits for by his number in MPI_COMM_WORLD."""
+    """The job with the MPI call that each rank waits in, and its peer, by number in MPI_COMM_WORLD."""
     job = with_waiting_calls(job)
     return replace(job, table=of_world(job.table, communicators(job.target, job.table)))
 

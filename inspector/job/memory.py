@@ -16,7 +16,7 @@ from pieglobalsfind.target import Target, backed
 from pieglobalsfind.targets import in_address_space
 from pieglobalsfind.targets.paused import NOTHING, PAGE, PausedTarget
 
-LARGE, BLOCK = 1 << 20, 1 << 16  # bytes: data of which zeros are passed over, in blocks of this size
+LARGE, BLOCK = 1 << 20, 1 << 14  # bytes: data of which zeros are passed over, in blocks of this size
 ZEROS = bytes(BLOCK)
 LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
 MOST_FOLLOWED = 1 << 17  # pages
@@ -111,7 +111,7 @@ class RankMemory:
             for at in range(max((start - address) // BLOCK * BLOCK, behind), end - address, BLOCK):
                 block = data[at : at + BLOCK]
                 behind = at + BLOCK
-                if block != ZEROS[: len(block)]:
+                if bytes(block) != ZEROS[: len(block)]:  # a view compares byte by byte
                     found.update(at.to_bytes(8, "little"))
                     found.update(block)
         return found.digest()

@@ -22,6 +22,7 @@ from ..program.program_file import ProgramFile
 
 WORD = struct.Struct("<Q")
 MASK = (1 << 64) - 1
+PIECE = 1 << 20  # bytes that are compared at a time
 LARGEST = 1 << 28  # bytes of a variable that are compared at once
 
 
@@ -64,7 +65,7 @@ class Pristine:
         first = bisect_left(self._places, start - WORD.size + 1)
         return first if first < len(self._places) and self._places[first] < start + size else None
 
-    def is_unwritten(self, variable: Variable, data: bytes, bias: int) -> Optional[bool]:
+    def is_unwritten(self, variable: Variable, data: memoryview, bias: int) -> Optional[bool]:
         """Whether `data`, which a rank has at `bias` plus the variable's vaddr, is the file's; None if unknown."""
         start = self._vaddr(variable)
         if start is None or not 0 < len(data) <= LARGEST:
@@ -75,8 +76,8 @@ class Pristine:
             return None
         first = self._first_relocated(start, len(data))
         if first is None:
-            return data == image
-        return self._relocated_image(start, image, data, bias, first) == data
+            return is_same(image, data)
+        return is_same(self._relocated_image(start, image, data, bias, first), data)
 
     def _vaddr(self, variable: Variable) -> Optional[int]:
         if variable.tls_offset is not None:
@@ -89,7 +90,7 @@ class Pristine:
             return self._elf.read(self._tls.offset + start - self._tls.vaddr, held) + bytes(size - held)
         return self._elf.at(start, size)
 
-    def _relocated_image(self, start: int, image: bytes, data: bytes, bias: int, first: int) -> bytes:
+    def _relocated_image(self, start: int, image: bytes, data: memoryview, bias: int, first: int) -> bytes:
         changed = bytearray(image)
         for relocated in self._relocated[first:]:
             at = relocated.place - start
@@ -100,3 +101,8 @@ class Pristine:
             word = data[at : at + WORD.size] if relocated.vaddr is None else WORD.pack((relocated.vaddr + bias) & MASK)
             changed[at : at + WORD.size] = word
         return bytes(changed)
+
+
+def is_same(image: bytes, data: memoryview) -> bool:
+    """Whether both have the same bytes: a view alone is compared byte by byte, and a whole copy takes memory."""
+    return all(bytes(data[at : at + PIECE]) == image[at : at + PIECE] for at in range(0, len(image), PIECE))

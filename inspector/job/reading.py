@@ -124,7 +124,7 @@ def _may_have_registry(target: LiveTarget) -> bool:
     try:
         return find(target, target.maps()) is not None
     except RanklensError:
-        return True  # whoever reads it says what is wrong
+        return True  # its reader says what is wrong
 
 
 def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -> Value:

@@ -44,7 +44,7 @@ Each look stops the job for milliseconds. The line at the bottom says when the l
 """
 
 
-class Seen(Message):
+class NewLook(Message):
     """The lookout's thread has seen the job."""
 
     def __init__(self, look: Look) -> None:
@@ -52,7 +52,7 @@ class Seen(Message):
         self.look = look
 
 
-class Said(Message):
+class LookoutNotice(Message):
     """The lookout has something to say instead; `last`: it looks no more."""
 
     def __init__(self, sentence: str, last: bool) -> None:
@@ -155,10 +155,10 @@ class Watch(App[str]):
         self._lookout = Lookout(first.job_pid, way, period, self._seen, self._say)
 
     def _seen(self, look: Look) -> None:
-        self.post_message(Seen(look))
+        self.post_message(NewLook(look))
 
     def _say(self, sentence: str, last: bool) -> None:
-        self.post_message(Said(sentence, last))
+        self.post_message(LookoutNotice(sentence, last))
 
     def compose(self) -> ComposeResult:
         """Lay out the screen."""
@@ -182,7 +182,7 @@ class Watch(App[str]):
 
     # ---- what comes in ----
 
-    def on_seen(self, message: Seen) -> None:
+    def on_new_look(self, message: NewLook) -> None:
         """Draw a new look."""
         if self._paused:
             return  # a look that had begun before the pause
@@ -192,7 +192,7 @@ class Watch(App[str]):
         if isinstance(self.screen, Opened):
             self.screen.show(self.look, self.moment())
 
-    def on_said(self, message: Said) -> None:
+    def on_lookout_notice(self, message: LookoutNotice) -> None:
         """Show a sentence."""
         self._sentence = message.sentence
         self._draw_status()

@@ -1,7 +1,7 @@
 """The graph of waiting ranks as a picture: for Graphviz, and as boxes and arrows of an HTML report.
 
 Takes chains; gives text for `dot`, or places. A box is a rank where they are few, else ranks whose waits have one form.
-Roots and cycles stand left, and whoever waits stands right of what it waits for.
+Roots and cycles stand left, and a rank that waits stands right of what it waits for.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def picture(table: RankTable, waits: Waits, chains: Chains) -> WaitPicture:
     """The boxes and arrows, those of every cycle too; none if no rank waits for one that is known."""
     longest = max((link.depth for link in chains.links), default=0)
     is_few = len(waits.peers) <= MOST_SINGLE and longest <= MOST_COLUMNS
-    parts = _single_parts(waits, chains) if is_few else _grouped_parts(waits, chains)
+    parts = _single_parts(waits) if is_few else _grouped_parts(waits, chains)
     home = {rank: number for number, (ranks, _) in enumerate(parts) for rank in ranks}
     rules: dict[tuple[int, int], str] = {}
     for link in chains.links:
@@ -77,7 +77,7 @@ def picture(table: RankTable, waits: Waits, chains: Chains) -> WaitPicture:
     return WaitPicture(nodes, tuple(Edge(start, end, rule) for (start, end), rule in sorted(rules.items())))
 
 
-def _single_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
+def _single_parts(waits: Waits) -> list[tuple[tuple[int, ...], str]]:
     cycle = {rank for cycle in waits.cycles for rank in cycle.ranks}
     ranks = sorted(waits.peers.keys() | waits.peers.values() | cycle)
     kinds = {rank: CYCLE if rank in cycle else WAITS if rank in waits.peers else ROOT for rank in ranks}

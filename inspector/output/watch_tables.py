@@ -226,14 +226,9 @@ def load_sheet(look: Look, before: Optional[Look]) -> WatchTable:
         loads = between(before.load, loads, look.at - before.at)
     cells = RankCells(loads)
     rows = (
-        Row(f"rank {rank.rank}", tuple(map(_sorted_cell, cells.of(rank), cells.keys(rank))), rank.rank)
-        for rank in loads.ranks
+        Row(f"rank {rank.rank}", tuple(map(Cell, cells.of(rank), cells.keys(rank))), rank.rank) for rank in loads.ranks
     )
     return WatchTable(LOAD, RANK_COLUMNS, tuple(rows))
-
-
-def _sorted_cell(text: str, key: float) -> Cell:
-    return Cell(text, key)
 
 
 # ---- what is opened ----

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
+from pieglobalsfind.targets.paused import merged
 
 from .evidence import MANGLED, PROVEN, Ground
 from .findings import HEAP, PointerFinding, right_value, verdict_of
-from .originals import Originals, ScannedPart, read_or_nothing
+from .originals import Originals, ScannedPart, held_in, read_or_nothing
 from .words import BLOCK, WORD, Ranges, changed_pieces, is_past_end, words_in
 
 EXACT = "exact"  # the rewrite mode that goes by relocations alone
@@ -47,6 +48,7 @@ class Comparison:
         job = originals.job
         self._originals = originals
         self._target = job.target
+        self._translator = job.translator
         self.rank = rank
         self._shared = [
             (elf_object.base, elf_object.end) for elf_object in job.privatized if not has_copy(rank, elf_object)
@@ -69,6 +71,7 @@ class Comparison:
         ]
         self.findings: list[PointerFinding] = []
         self.in_blocks: set[int] = set()  # addresses of words in constructors' blocks that were judged
+        self._copies: dict[int, bytes] = {}  # by address
         self.changed = 0
         self.relocated: dict[int, tuple[int, int]] = {}
 
@@ -77,13 +80,19 @@ class Comparison:
         start = self.moved(part.start) if part.data else None
         if start is None or start == part.start:  # a loader's first copy is all the original there is
             return
-        data = read_or_nothing(self._target, start, len(part.data))
+        data = self.copy_of(part, start)
         if not data:
             return
         unchanged = {offset for offset, old in part.candidates if self._judge(part, start, offset, old, data)}
         unchanged |= {offset for offset, place in part.mangled if self._judge_mangled(part, start, offset, place, data)}
         if part.object is not None:  # what a rank does with its heap is told of its heap
             self._judge_changed(part, start, data, unchanged)
+
+    def copy_of(self, part: ScannedPart, start: int) -> bytes:
+        """The rank's copy of a part, which begins at `start`, read once; none if it can't be read."""
+        if start not in self._copies:
+            self._copies[start] = read_or_nothing(self._target, start, len(part.data))
+        return self._copies[start]
 
     def moved(self, value: int) -> Optional[int]:
         """Where the rank's image has what the originals have at `value`; one past an end belongs to it."""
@@ -101,7 +110,7 @@ class Comparison:
 
     def _guesses(self, start: int) -> bool:
         """Whether who made the copy of a part looked for pointers; a loader knows them, and maps the file."""
-        mapping = self._originals.job.translator.mapping(start)
+        mapping = self._translator.mapping(start)
         return not self._is_exact and (mapping is None or not mapping.path.startswith("/"))
 
     # ---- words that were there when the copy was made ----
@@ -147,7 +156,8 @@ class Comparison:
     # ---- words that came later ----
 
     def _judge_changed(self, part: ScannedPart, start: int, data: bytes, known: set[int]) -> None:
-        for first, piece in changed_pieces(part.data, data):
+        parts = merged((*part.held, *held_in(self._target, start, len(data))))
+        for first, piece in changed_pieces(part.data, data, parts):
             for at, new in words_in(piece, self.ranges):
                 if at < BLOCK and first + at not in known:
                     self._judge_later(part, start, first + at, new)

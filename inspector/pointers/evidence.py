@@ -48,7 +48,6 @@ class Ground:
     source: str
     symbol: str = ""
     type: str = ""
-    in_got: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -108,7 +107,7 @@ class ObjectEvidence:
         if relocation is not None and self._kinds is not None:
             source = f"relocation {self._kinds.names.get(relocation, relocation)}"
             in_got = relocation in (self._kinds.glob_dat, self._kinds.jump_slot)
-            return Ground(PROVEN, source, typed.symbol or ("global offset table" if in_got else ""), typed.type, in_got)
+            return Ground(PROVEN, source, typed.symbol or ("global offset table" if in_got else ""), typed.type)
         if offset in self._dynamic:
             return Ground(PROVEN, "the loader relocates the dynamic section in place", "_DYNAMIC")
         return typed

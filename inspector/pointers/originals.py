@@ -13,7 +13,7 @@ from typing import Optional, Union
 from pieglobalsfind.decoders.saved_context import pointer_guard
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Absent, Object, Rebase
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, backed
 
 from ..job.job import Job
 from ..job.memory import LARGEST_PIECE
@@ -27,7 +27,7 @@ class ScannedPart:
     """A piece of an original that the runtime copies and looks through: a data segment or a constructor heap block.
 
     `candidates` are (offset in data, value): words that name an original place; `mangled` those that do once glibc's
-    mangling is undone, with the place.
+    mangling is undone, with the place. `held` are (start, end) in data of what may be anything but zeros.
     """
 
     object: Optional[Object]
@@ -35,6 +35,7 @@ class ScannedPart:
     data: bytes
     candidates: tuple[tuple[int, int], ...]
     mangled: tuple[tuple[int, int], ...] = ()
+    held: tuple[tuple[int, int], ...] = ()
 
     @property
     def end(self) -> int:
@@ -142,6 +143,7 @@ class Originals:
             scanned_part.data,
             named,
             tuple(self.demangled(scanned_part.data, scanned_part.start)),
+            held_in(self.job.target, scanned_part.start, len(scanned_part.data)),
         )
 
     def _find_objects_in_bytes(self) -> None:
@@ -175,6 +177,11 @@ def read_data(job: Job) -> Iterator[ScannedPart]:
                 yield ScannedPart(elf_object, start, read_or_nothing(job.target, start, segment.memory_size), ())
     for address, size in job.table.constructor_blocks:
         yield ScannedPart(None, address, read_or_nothing(job.target, address, size), ())
+
+
+def held_in(target: Target, start: int, size: int) -> tuple[tuple[int, int], ...]:
+    """(start, end) of what of a range may be anything but zeros, from its beginning on, ascending."""
+    return tuple((first - start, last - start) for first, last in backed(target, start, start + size))
 
 
 def read_or_nothing(target: Target, start: int, size: int) -> bytes:

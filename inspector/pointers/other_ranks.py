@@ -18,7 +18,7 @@ from ..job.job import Job
 from ..terminal.text import harmless
 from .comparison import Comparison
 from .findings import ANOTHER_RANKS, PointerFinding
-from .originals import Originals, ScannedPart, read_or_nothing
+from .originals import Originals, ScannedPart
 from .words import WORD
 
 UNUSED = ("range", "unmapped")  # kinds of addresses that lead to nothing of a rank's
@@ -46,7 +46,7 @@ class OtherRanks:
 
     def _of_part(self, comparison: Comparison, part: ScannedPart, index: int, base: int) -> Iterator[PointerFinding]:
         start = comparison.moved(part.start)
-        data = read_or_nothing(self._job.target, start, len(part.data)) if start is not None else b""
+        data = comparison.copy_of(part, start) if start is not None else b""
         if not data or start is None:
             return
         shift = start - part.start

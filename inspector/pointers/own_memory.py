@@ -16,6 +16,7 @@ from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import EXITED, RUNNING, STARTING, Absent, Rank, Region
 from pieglobalsfind.stacks.unwind import Walker
+from pieglobalsfind.target import backed
 
 from ..job.memory import LARGEST_PIECE, RankMemory
 from .comparison import Comparison, mangled_ground
@@ -77,13 +78,18 @@ class OwnMemory:
 
     def _words_of_heap(self, comparison: Comparison, heap: Region, ranges: Ranges) -> list[Word]:
         words: list[Word] = []
-        for start in range(heap.start, heap.end, PIECE):
+        spans = (
+            (start, min(start + PIECE, last))
+            for first, last in backed(self._job.target, heap.start, heap.end)
+            for start in range(first, last, PIECE)
+        )
+        for start, end in spans:
             try:
-                data = self._job.target.read(start, min(PIECE + WORD - 1, heap.end - start))
+                data = self._job.target.read(start, min(end + WORD - 1, heap.end) - start)
             except MemoryUnreadable as error:
                 self.unread.append((comparison.rank.rank, f"its heap can't be read to its end, {error.why}"))
                 break
-            words += (word for word in self._words(comparison, data, start, ranges) if word.address < start + PIECE)
+            words += (word for word in self._words(comparison, data, start, ranges) if word.address < end)
             if len(words) > MOST_WORDS:
                 self.unread.append((comparison.rank.rank, f"more than {MOST_WORDS} words of its heap name an original"))
                 break

@@ -7,7 +7,7 @@ found by what they mean. Pure.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.machine.processor import Processor
@@ -74,19 +74,19 @@ def high_halves(ranges: Ranges) -> Iterator[int]:
         yield from range(low >> 31 << 31, high + 1, 1 << 31)
 
 
-def changed_pieces(old: bytes, new: bytes, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of blocks that are not the same, each with the rest of a word that begins at its last byte."""
-    for start in range(0, len(new), size):
-        end = start + size + WORD - 1
-        part = new[start:end]
-        if part != old[start:end]:
-            yield start, part
+def changed_pieces(old: bytes, new: bytes, parts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of blocks that are not the same, each with the rest of a word that begins at its last byte.
 
-
-def changed_words(old: bytes, new: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """As `words_in(new)`, in blocks that `old` does not have at the same place alone; both are equally long."""
-    for start, part in changed_pieces(old, new):
-        yield from ((start + offset, value) for offset, value in words_in(part, ranges) if offset < BLOCK)
+    `parts`, ascending, are (start, end) of where either may hold anything but zeros.
+    """
+    reached = 0
+    for first, last in parts:
+        first = max(first - WORD + 1, reached)  # a word may begin with zeros that nobody wrote
+        for start in range(first - first % BLOCK, last, BLOCK):
+            reached = start + BLOCK
+            piece = new[start : reached + WORD - 1]
+            if piece != old[start : reached + WORD - 1]:
+                yield start, piece
 
 
 def candidates(data: bytes, start: int, ranges: Ranges, pointers: list[int]) -> Iterator[tuple[int, int]]:

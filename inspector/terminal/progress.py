@@ -1,4 +1,4 @@
-"""How far a long reading is: told to whoever asked for it, and shown to people who wait in front of a terminal.
+"""How far a long reading is: reported to a listener, and shown on a terminal.
 
 Takes the ranks (or whatever is gone through) and hands them on one by one. Nothing is shown in the first second, nor
 in a pipe, and nothing on standard output; however the reading ends, no line of it stays on the screen.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 One = TypeVar("One")
-Listener = Callable[[str, int, int], None]  # what is read, how much of it is done, how much there is (0: nobody knows)
+Listener = Callable[[str, int, int], None]  # what is read, how much of it is done, how much there is (0: unknown)
 
 PATIENCE = 1.0  # seconds without a word
 
@@ -47,7 +47,7 @@ def through(items: Iterable[One], what: str, total: int = 0) -> Iterator[One]:
 
 
 def begin(what: str) -> None:
-    """Something begins of which nobody knows how long it takes."""
+    """Something of unknown length begins."""
     _listener.get()(what, 0, 0)
 
 
@@ -124,6 +124,6 @@ class ProgressBar:
             self._is_drawn = False
 
     def wipe(self) -> None:
-        """The same at any moment, whoever holds the lock: nothing is drawn any more, ever."""
+        """The same at any moment, even if another thread holds the lock: nothing is drawn any more, ever."""
         if self._is_drawn:
             self._drawn.undo()

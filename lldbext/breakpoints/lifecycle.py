@@ -123,7 +123,7 @@ def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -
 
 
 def follow_event(session: Session, kind: int, rank: int) -> bool:
-    """Whether the process is to stop: somebody steps in a rank that leaves."""
+    """Whether the process is to stop: the user steps in a rank that leaves."""
     handle(session, kind, rank)
     if kind == BEFORE_PACK and session.thread_breakpoints.are_for(rank):
         session.stepped_away.add(rank)

@@ -73,7 +73,7 @@ class LldbDebugger:
                 session.list_threads()
 
     def check_is_alive(self) -> None:
-        """Raises `TargetEndedError` if somebody has killed the process that LLDB takes to be stopped."""
+        """Raises `TargetEndedError` if the process has been killed that LLDB takes to be stopped."""
         known = None
         with suppress(TargetError, NotVirtualizedError):
             known = self.moment().target

@@ -51,7 +51,7 @@ def _is_right(frame: Any, true: Activation, is_last: bool) -> bool:
 
 
 def _walked(moment: ProcessView, number: int, innermost: Any) -> Sequence[Activation]:
-    """libdw's frames; none if nobody can tell: then LLDB's are all there is."""
+    """libdw's frames; none without libdw: then LLDB's are all there is."""
     rank = moment.rank(number)
     try:
         registers = _registers(moment, innermost) if rank.state == RUNNING else moment.contexts.registers(rank)
@@ -92,7 +92,7 @@ def hidden(moment: ProcessView, lost: Activation, expression: str) -> Optional[A
 
 
 def _take_arguments(moment: ProcessView, lost: Activation) -> list[bool]:
-    """Of each call that is active in a frame, innermost first, whether it has parameters; [] if nobody says."""
+    """Of each call that is active in a frame, innermost first, whether it has parameters; [] if that is unknown."""
     file, vaddr = _place(moment, lost)
     if file is None:
         return []

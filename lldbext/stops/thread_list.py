@@ -136,7 +136,7 @@ class OperatingSystemPlugIn:
 def waiting_text(moment: ProcessView, rank: Rank) -> str:
     """What the name of its thread says of a rank that waits.
 
-    Where nobody publishes calls, only its stack tells whether it is blocked: walking all at each stop would take long.
+    Where the runtime publishes no calls, only its stack tells whether it is blocked: walking all takes too long.
     """
     from pieglobalsfind.mpi.call_from_stack import TIERS  # late: LLDB starts the sooner
 

@@ -17,7 +17,7 @@ FURTHER = 64  # and beyond the last one found: LLDB numbers them in turn, -1 fir
 
 
 class ThreadBreakpoints:
-    """LLDB lists its own breakpoints to nobody, but finds them by number."""
+    """LLDB does not list its own breakpoints, but finds them by number."""
 
     def __init__(self, target: Any) -> None:
         self._target = target

@@ -27,7 +27,7 @@ MAGIC = b"ranklens index 2\n"
 LARGEST = 1 << 30  # bytes of an entry
 MOST = 1 << 29  # bytes of all entries; some hundred programs of 10 MB of debug information have as much
 UNUSED = 30 * 24 * 3600  # seconds after which an entry is removed
-ABANDONED = 3600  # seconds after which nobody writes to a partial file any more
+ABANDONED = 3600  # seconds after which no process writes to a partial file any more
 PARTIAL = "partial-"
 _ENTRY = re.compile(r"[0-9a-f]+(-[0-9a-f]+)?\.[\w.-]{1,64}")  # without the second part: of older versions
 _HEAD = struct.Struct("<Q32s")  # length and SHA-256 of what follows
@@ -117,7 +117,7 @@ def _own(folder: Path) -> Iterator[tuple[float, int, Path]]:
     """When they were used last, and their bytes: of this user's entries and partial files, and of nothing else."""
     for path in folder.iterdir():
         if path.name.startswith(PARTIAL) or _ENTRY.fullmatch(path.name):
-            with suppress(FileNotFoundError):  # somebody else has removed it
+            with suppress(FileNotFoundError):  # another process has removed it
                 about = path.lstat()
                 if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
                     yield about.st_mtime, about.st_size, path

@@ -92,7 +92,7 @@ class Instance:
 
 
 def make_folder() -> Path:
-    """A new folder that nobody else can write to."""
+    """A new folder that only this user can write to."""
     return Path(tempfile.mkdtemp(prefix="ranklens-"))
 
 

@@ -31,7 +31,7 @@ INTEGERS = ("address", "boolean", "signed", "signed_char", "unsigned", "unsigned
 
 
 @dataclass(frozen=True)
-class Sought:
+class WantedValue:
     """A value as users write it: an integer is also looked for in floating-point variables."""
 
     number: Union[int, float]
@@ -63,7 +63,7 @@ def found(face: Debugger, text: str) -> Iterator[Block]:
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise UsageError("`rank find` takes a value and perhaps a set of ranks", "for instance: rank find 42 0-3")
-    sought, job = Sought(number_of(words[0])), face.job()
+    sought, job = WantedValue(number_of(words[0])), face.job()
     chosen = rankset.parse(words[1]) if words[1:] else rankset.ALL
     numbers = job.select(chosen, face.location)
     shown = 0
@@ -109,7 +109,7 @@ def _declared_by(moment: ProcessView, elf_object: Object) -> Union[Variables, Ab
 
 
 def lines(
-    job: JobView, elf_object: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]
+    job: JobView, elf_object: Object, declared: Variables, sought: WantedValue, numbers: tuple[int, ...]
 ) -> Iterator[str]:
     """`place[1] (solver.c:27): 2-3,6-7`, one per scalar that holds the value somewhere."""
     for variable in declared:

@@ -6,7 +6,7 @@ Takes values of the model; gives text. It reads nothing and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
@@ -23,7 +23,7 @@ SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 def waiting_text(waiting: Waiting) -> str:
     """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless more is said.
 
-    Of a collective the call alone: whom a rank needs next in one changes from rank to rank.
+    Of a collective the call alone: which rank is needed next in it differs from rank to rank.
     """
     if waiting.tag == NO_TAG and not waiting.unknown:
         return waiting.call
@@ -50,11 +50,6 @@ def state_text(rank: Rank) -> str:
 def element_text(rank: Rank) -> str:
     """`2`, or `-` where any element of the process may run the rank next."""
     return "-" if rank.processing_element == UNKNOWN_ELEMENT else str(rank.processing_element)
-
-
-def known(value: Union[int, Absent]) -> str:
-    """Return a value, or why it is absent."""
-    return str(value)
 
 
 def file_name(elf_object: Object) -> str:

@@ -21,7 +21,7 @@ from pieglobalsfind.target import Target
 Communicators = dict[int, tuple[int, ...]]
 
 MOST_MEMBERS = 1 << 22  # of one communicator; ten times as many ranks as have ever been one job's
-MOST_ATTEMPTS = 100  # ranks that are asked for one communicator: in a damaged registry nobody may know it
+MOST_ATTEMPTS = 100  # ranks that are asked for one communicator: in a damaged registry no rank may know it
 OF_WORLD = 0  # the communicator of a record that names none, as the ABI has it
 ELEMENT = struct.calcsize("i")
 

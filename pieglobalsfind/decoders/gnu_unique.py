@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Object, Placement, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 
 STB_GNU_UNIQUE, STT_OBJECT = 10, 1
-RELOCATION = struct.Struct("<QIIq")  # r_offset, type, symbol, r_addend
-LARGEST_TABLE = 1 << 26  # bytes of relocations
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,11 @@ def redirections(
 
 
 def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
-    size = loaded.dynamic.get(DT_RELASZ, 0)
-    if not 0 < size <= LARGEST_TABLE:
-        return
+    kinds = loaded.header.processor.relocations
     try:
-        table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
+        rows = [row for row in loaded.relocations() if row[1] in (kinds.absolute, kinds.glob_dat)]
     except MemoryUnreadable:
         return
-    kinds = loaded.header.processor.relocations
-    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] in (kinds.absolute, kinds.glob_dat)]
     start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
     for (offset, kind, _, addend), found in zip(rows, symbols):

@@ -29,7 +29,7 @@ Range = tuple[int, int]  # start, end
 
 @dataclass(frozen=True)
 class KnownRanks:
-    """A table, and the first word of each rank's thread structure: whoever frees a structure overwrites that."""
+    """A table, and the first word of each rank's thread structure: freeing a structure overwrites that."""
 
     table: RankTable
     marks: Marks

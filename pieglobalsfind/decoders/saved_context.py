@@ -33,7 +33,7 @@ MOST_PAIRS = 64
 PAGE = 4096
 TOP_OF_STACK = 1 << 22  # bytes that are searched for it
 MOST_CANDIDATES = 1024  # words that may be the vector's AT_RANDOM
-MOST_STACKS = 8  # mappings that may be the first thread's stack, where nobody says which is
+MOST_STACKS = 8  # mappings that may be the first thread's stack, where nothing tells which is
 
 
 def registers(target: Target, kind: str, address: int) -> Registers:

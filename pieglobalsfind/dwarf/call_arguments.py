@@ -31,7 +31,7 @@ MOST_OPERATIONS, DEEPEST = 32, 200
 
 @dataclass(frozen=True)
 class Step:
-    """One operation of an expression; `inner` is the expression of an entry value. Atom 0: nobody knows it."""
+    """One operation of an expression; `inner` is the expression of an entry value. Atom 0: an unknown operation."""
 
     atom: int
     number: int = 0
@@ -219,7 +219,7 @@ class ArgumentReader:
         return self._steps(attribute, operations, count.value)
 
     def _steps(self, attribute: Attribute, operations: ctypes._Pointer[Operation], count: int) -> Steps:
-        """Too long ones end in an operation that nobody knows."""
+        """Too long ones end in an unknown operation."""
         steps = [self._step(attribute, operations[index]) for index in range(min(count, MOST_OPERATIONS))]
         return (*steps, Step(0)) if count > MOST_OPERATIONS else tuple(steps)
 

@@ -1,6 +1,6 @@
 """Numbers of DWARF by the names that the standard gives them (DWARF 5, chapter 7), and GNU's extensions.
 
-Takes nothing and knows nothing: those that somebody here asks about, and no others.
+Only those that this project asks about.
 """
 
 from __future__ import annotations

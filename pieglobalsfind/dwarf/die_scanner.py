@@ -121,7 +121,7 @@ class Abbreviation:
     sibling: int
 
     @cached_property
-    def told(self) -> Optional[Told]:
+    def told(self) -> Optional[AttributeLayout]:
         """How a variable's DIE says all that there is to say; None where something stands elsewhere, or unusually."""
         forms = self.forms
         if self.location < 0 or not self._is_plain():
@@ -134,7 +134,9 @@ class Abbreviation:
         *forms_before, form = (attribute_run.form for attribute_run in (first, *more))
         pick = itemgetter(*(codes.index(code) for code in WANTED))
         constants = (*self.constants.values(), *(None for _ in WANTED))
-        return Told(forms_before[0] if forms_before else None, struct.Struct(form.format + LOCATION), constants, pick)
+        return AttributeLayout(
+            forms_before[0] if forms_before else None, struct.Struct(form.format + LOCATION), constants, pick
+        )
 
     def _is_plain(self) -> bool:
         """Whether what is wanted is of forms that need no look elsewhere."""
@@ -148,7 +150,7 @@ class Abbreviation:
         )
 
 
-class Told(NamedTuple):
+class AttributeLayout(NamedTuple):
     """The attributes up to a location of one address: those before an inline name, if there is one, and the others."""
 
     before_text: Optional[struct.Struct]
@@ -159,9 +161,9 @@ class Told(NamedTuple):
 
 # A DIE: the lowest level since the last one, its own below the unit's, its offset in the section, how it is written,
 # and how a variable is that tells all.
-Entry = tuple[int, int, int, Abbreviation, Optional[Told]]
+Entry = tuple[int, int, int, Abbreviation, Optional[AttributeLayout]]
 # `text`, `location` and `after` of an abbreviation, itself, and what its DIEs tell if its code is of one byte.
-Located = tuple[int, int, int, Abbreviation, Optional[Told]]
+Located = tuple[int, int, int, Abbreviation, Optional[AttributeLayout]]
 
 
 class Kinds:
@@ -353,7 +355,7 @@ class UnitBytes:
             depth += inner.has_children
         return at
 
-    def columns(self, places: Sequence[int], told: Told) -> tuple[Sequence[Any], ...]:
+    def columns(self, places: Sequence[int], told: AttributeLayout) -> tuple[Sequence[Any], ...]:
         """Of variables whose DIEs begin there, `WANTED` one by one, and the address; None for what is missing.
 
         The address is 0 where the location is more than an address.
@@ -460,7 +462,7 @@ class AbbreviationTable:
         return tag in SCOPES or (self._qualified and tag in TYPES)
 
 
-def located(found: Abbreviation, told: Optional[Told]) -> Located:
+def located(found: Abbreviation, told: Optional[AttributeLayout]) -> Located:
     """Return what the scan keeps of a variable's DIE."""
     return found.text, found.location, found.after, found, told
 

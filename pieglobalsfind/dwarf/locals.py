@@ -82,7 +82,7 @@ class LocalReader:
         return any(low <= vaddr < high for low, high in self._reader.ranges(block, MOST_RANGES))
 
     def _comes_later(self, die: Die, tag: int, call: CallAt) -> bool:
-        """Whether it is declared further down in the source: what is in its place is nobody's yet."""
+        """Whether it is declared further down in the source: its place does not hold it yet."""
         if tag != dw.DW_TAG_variable:
             return False
         file, line = self._reader.declared_at(die, self._units)

@@ -1,6 +1,6 @@
 """The bytes of an ELF file for libdw, apart from the file itself.
 
-Takes a path; gives the descriptor of a copy that nobody else has a name for. libdw maps what it reads: whoever cuts a
+Takes a path; gives the descriptor of a copy that has no name. libdw maps what it reads: whoever cuts a
 mapped file short kills the debugger that we run in, and whoever writes it anew changes what was said of it. So are the
 files read that a file refers to: its debug file, split units (DWARF 5, 7.3.2) and a supplementary file (7.3.6).
 """
@@ -101,7 +101,7 @@ def copied(descriptor: int, path: str) -> int:
 
 
 def _nameless(size: int) -> int:
-    """A file to write a copy to, which is gone when nobody has it open any more."""
+    """A file to write a copy to, which is gone when no process has it open any more."""
     if size <= LARGEST_IN_MEMORY:
         return os.memfd_create(ONLY_READ, os.MFD_CLOEXEC)
     place = Path(os.environ.get("TMPDIR") or LARGE_FILES) / f"ranklens-{os.urandom(8).hex()}"

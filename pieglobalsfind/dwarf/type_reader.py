@@ -1,4 +1,4 @@
-"""Reads type DIEs when somebody asks for them, and nothing twice.
+"""Reads type DIEs when they are asked for, and nothing twice.
 
 Takes DIEs of one file through a `Reader`; is what a `TypeTable` takes its types from. An index says where a type's DIE
 is; it is read, with all that it holds by value, when it is asked for: no `PyObject *` drags in a whole program. It
@@ -84,7 +84,7 @@ class TypeReader:
         is_fortran: Callable[[Die], bool],
     ) -> None:
         """`scope_of` gives the qualification of a named type ("app::"), `is_fortran` what the DIE's unit is."""
-        self._module = module  # which closes when nobody has it any more
+        self._module = module  # which closes when the last reference is gone
         self._units = units
         self._reader = Reader()
         self._scope_of = scope_of
@@ -334,7 +334,7 @@ def nothing(address: int, size: int) -> bytes:
 
 
 def within(member: Member, size: int) -> Member:
-    """A member of a struct of that size; of a bit field that ends behind it nobody can read the value."""
+    """A member of a struct of that size; the value of a bit field that ends after it can't be read."""
     begin, end = (member.bit_offset, member.bit_offset + member.bit_size) if member.bit_size else (0, 0)
     if 0 <= member.offset <= size and 0 <= begin <= end <= 8 * size and member.bit_size <= 128:
         return member

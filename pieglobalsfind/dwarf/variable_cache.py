@@ -74,7 +74,7 @@ def declared(path: str, build_id: bytes) -> Variables:
 
 
 def declared_or_why(path: str, build_id: bytes) -> Union[Variables, Absent]:
-    """What the ELF file `path` declares, which may be nothing, or why nobody can tell."""
+    """What the ELF file `path` declares, which may be nothing, or why that is unknown."""
     try:
         variables = declared(path, build_id)
         if variables.variables:
@@ -157,7 +157,7 @@ class StoredTypes:
 
 
 def unknown(reason: str) -> Types:
-    """Types of which nobody knows anything, and why."""
+    """Types of which nothing is known, and why."""
     return defaultdict(lambda: Void("?", reason=reason), {VOID: Void()})
 
 

@@ -20,23 +20,22 @@ from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.machine.lookup import processor_of
 from pieglobalsfind.machine.processor import Processor
 
-ET_DYN, ET_CORE = 3, 4
+ET_CORE = 4
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_RELRO = 1, 2, 4, 7, 0x6474E552
-PF_X, PF_W, PF_R = 1, 2, 4
+PF_X, PF_W = 1, 2
 PN_XNUM = 0xFFFF
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
 SHN_XINDEX = 0xFFFF
 NT_GNU_BUILD_ID = 3
-DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 2, 4, 5, 6, 7, 8, 10
-DT_REL, DT_RELSZ, DT_PLTREL, DT_JMPREL, DT_RELRSZ, DT_RELR = 17, 18, 20, 23, 35, 36
+DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 4, 5, 6, 7, 8, 10
 DT_GNU_HASH = 0x6FFFFEF5
 
 HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
 SECTION_HEADER_SIZE = 64
 SYMBOL_SIZE = 24
-ONLY_READ = "ranklens-debug-information"  # our memfds of files that nobody runs
+ONLY_READ = "ranklens-debug-information"  # our memfds of files that no process runs
 MOST_SECTIONS = 1 << 20
 
 
@@ -61,7 +60,7 @@ class Header:
 
 @dataclass(frozen=True)
 class ProgramHeader:
-    """A program header; `flags` as PF_X, PF_W, PF_R."""
+    """A program header; `flags` as the gABI's PF_X, PF_W, PF_R."""
 
     type: int
     flags: int
@@ -94,7 +93,7 @@ class Section:
 
 
 def parse_header(data: bytes, what: str) -> Header:
-    """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is no 64-bit ELF header."""
+    """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is not a 64-bit ELF header."""
     if data[:4] != b"\x7fELF":
         raise ObjectFileError(f"{what} is not an ELF file")
     if len(data) < HEADER_SIZE:

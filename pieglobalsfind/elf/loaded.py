@@ -7,13 +7,15 @@ whatever it can't read or believe is an answer of its own: no build-id, no symbo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.elf.file import (
     DT_GNU_HASH,
     DT_HASH,
+    DT_RELA,
+    DT_RELASZ,
     DT_STRTAB,
     DT_SYMTAB,
     HEADER_SIZE,
@@ -36,8 +38,10 @@ Read = Callable[[int, int], bytes]
 
 LARGEST_NOTE = 1 << 16  # bytes; real ones have some hundred
 LARGEST_DYNAMIC = 1 << 16
+MOST_RELOCATIONS = 1 << 26  # bytes
 LONGEST_CHAIN = 4096  # symbols of one hash bucket
 MOST_PROGRAM_HEADERS = 1024
+_RELOCATION = struct.Struct("<QIIq")
 PAGE = 4096
 LARGEST_PAGE = 1 << 16  # of the processors that are read
 
@@ -143,6 +147,13 @@ class LoadedElf:
         """
         value = self.dynamic.get(tag, 0)
         return value if value >= self.load_bias else value + self.load_bias
+
+    def relocations(self) -> Iterator[tuple[int, int, int, int]]:
+        """(r_offset, type, symbol, r_addend) of DT_RELA, none if its size makes no sense; raises `MemoryUnreadable`."""
+        size = self.dynamic.get(DT_RELASZ, 0)
+        if not 0 < size <= MOST_RELOCATIONS:
+            return iter(())
+        return _RELOCATION.iter_unpack(self._read(self.table(DT_RELA), size - size % _RELOCATION.size))
 
     def _gnu_hash(self, name: bytes) -> Optional[tuple[int, int]]:
         table = self.table(DT_GNU_HASH)

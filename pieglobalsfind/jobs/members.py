@@ -249,7 +249,7 @@ def by_launch(pid: int) -> Members:
     different = list(dict.fromkeys(launches))
     if not different:
         with suppress(NotVirtualizedError):
-            decode(open_target(pid=pid))  # says so if it is somebody else's and may not be read, or has a bad registry
+            decode(open_target(pid=pid))  # raises if another user's process may not be read, or its registry is bad
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
     if len(different) > 1:
         raise several(pid, len(different))

@@ -1,4 +1,4 @@
-"""The processes of this host, as /proc tells them: who started whom, which program each runs, and by which launch.
+"""The processes of this host, as /proc tells them: which one started which, the program of each, and by which launch.
 
 Takes nothing; gives values of one moment. It reads no memory of theirs, and knows nothing of ranks.
 """

@@ -14,7 +14,6 @@ _RELOCATIONS = Relocations(
     glob_dat=1025,
     jump_slot=1026,
     relative=1027,
-    irelative=1032,
     tls_module=1028,
     names={
         257: "R_AARCH64_ABS64",
@@ -53,7 +52,6 @@ AARCH64 = Processor(
     name="AArch64",
     kernel_name="aarch64",
     gdb_name="aarch64",
-    triple="aarch64-unknown-linux-gnu",
     register_names=_NAMES,
     stack_pointer=SP,
     pc=PC,

@@ -40,7 +40,6 @@ class Relocations:
     glob_dat: int
     jump_slot: int
     relative: int
-    irelative: int
     tls_module: int
     names: Mapping[int, str]  # of those that store an address
 
@@ -63,7 +62,6 @@ class Processor:
     name: str
     kernel_name: str
     gdb_name: str
-    triple: str
     register_names: tuple[str, ...]
     stack_pointer: int
     pc: int

@@ -20,7 +20,6 @@ _RELOCATIONS = Relocations(
     glob_dat=6,
     jump_slot=7,
     relative=8,
-    irelative=37,
     tls_module=16,
     names={
         1: "R_X86_64_64",
@@ -72,7 +71,6 @@ X86_64 = Processor(
     name="x86-64",
     kernel_name="x86_64",
     gdb_name="i386:x86-64",
-    triple="x86_64-pc-linux-gnu",
     register_names=_NAMES,
     stack_pointer=RSP,
     pc=RIP,

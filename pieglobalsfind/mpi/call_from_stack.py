@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the name of a call tells without walking
     from pieglobalsfind.decoders.smpi.requests import Requests
     from pieglobalsfind.stacks.unwind import Walker
 
-TIERS = ("runtime", HOOK)  # where nobody publishes calls
+TIERS = ("runtime", HOOK)  # where the runtime publishes no calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"

@@ -290,7 +290,7 @@ class Translator:
         return Owner(address, "runtime", None, None, address - mapping.start, address, reason, mapping.path)
 
     def _neighbours(self, address: int) -> str:
-        """Why an address is nobody's: what lies nearest."""
+        """Why no rank or object owns an address: what lies nearest."""
         if address < 1 << 16:
             return "it is not mapped; so small an address is a null pointer with an offset"
         processor = self._table.processor

@@ -101,11 +101,11 @@ class ProcessView:
             return self.in_world(rank)
         try:
             return as_blocked(self.target, self.table, self.walker, rank)
-        except ObjectFileError:  # nobody can walk stacks here
+        except ObjectFileError:  # libdw is missing
             return rank
 
     def in_world(self, rank: Rank) -> Rank:
-        """The rank with whom it waits for by his number in MPI_COMM_WORLD, as far as that is known."""
+        """The rank; the peer that it waits for has its number in MPI_COMM_WORLD, as far as that is known."""
         if rank.waiting is None or rank.waiting.peer < 0:
             return rank
         from pieglobalsfind.decoders.communicators import in_world

@@ -44,7 +44,7 @@ def whole_file(place: Path, hint: str) -> Iterator[IO[bytes]]:
 def replacing(place: Path, prefix: str) -> Iterator[IO[bytes]]:
     """A file beside `place`, which it replaces when the block ends well; else it is gone. Raises `OSError`.
 
-    Its name, with `prefix`, is made up before the file is: there is no moment at which nobody knows what to remove.
+    Its name, with `prefix`, is made up before the file is: at every moment it is known what to remove.
     """
     partial = place.parent / f"{prefix}{os.urandom(8).hex()}"
     with cleanup_on_signal(lambda: partial.unlink(missing_ok=True)):

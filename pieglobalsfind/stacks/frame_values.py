@@ -29,7 +29,7 @@ _UNARY: dict[int, Callable[[int], int]] = {
 
 
 class NowhereError(Exception):
-    """A register that nobody saved, or an entry value that the call site does not tell."""
+    """A register that no frame saved, or an entry value that the call site does not tell."""
 
 
 @dataclass(frozen=True)

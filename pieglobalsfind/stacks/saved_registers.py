@@ -24,14 +24,6 @@ _word = struct.Struct("<Q").unpack_from
 _SWITCHING = "it is being switched at this moment, or its record is damaged"
 
 
-def context_registers(target: Target, table: RankTable, rank: Rank) -> dict[int, int]:
-    """DWARF register number -> value; raises `RanklensError` if the rank runs, or its context makes no sense.
-
-    For many ranks make one `Contexts`: it reads the memory map once.
-    """
-    return Contexts(target, table).registers(rank)
-
-
 class Contexts:
     """The contexts of a target's ranks, for one moment."""
 
@@ -49,7 +41,7 @@ class Contexts:
         self._processor = table.processor
 
     def registers(self, rank: Rank) -> dict[int, int]:
-        """DWARF register number -> value; raises `RanklensError` as `context_registers` does."""
+        """DWARF register number -> value; raises `RanklensError` if the rank runs or its context is damaged."""
         if rank.state == RUNNING:
             raise UsageError(
                 f"rank {rank.rank} is running: its registers are its kernel thread's", "select that thread"

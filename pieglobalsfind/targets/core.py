@@ -1,7 +1,7 @@
 """A core file, the kernel's or GDB's: what it holds itself, and what it leaves to the files that were mapped.
 
 Takes a path, and optionally a file that a mapped path does not lead to any more. Bytes come from a mapped file only if
-its build-id (or else its headers) equals what the core holds of it; what nobody holds is unreadable, never zero.
+its build-id (or else its headers) equals what the core holds of it; what neither holds is unreadable, never zero.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets import charm_checkpoint
 from pieglobalsfind.targets.core_notes import FatalSignal, FileMapping, Notes, read_notes
-from pieglobalsfind.targets.live import LARGEST_READ, TOP
+from pieglobalsfind.targets.live import CHECKED_READ, LARGEST_READ, TOP, sparse_bytes
 from pieglobalsfind.targets.procfs import is_file
 
 COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x04\x22\x4d\x18": "lz4"}
@@ -131,6 +131,11 @@ class CoreTarget:
             raise MemoryUnreadable(address, size, "there are no such addresses")
         if size > LARGEST_READ:
             raise MemoryUnreadable(address, size, "that is more than can be read at once")
+        if size > CHECKED_READ:
+            return sparse_bytes(address, size, self.backed(address, address + size), self._read_whole)
+        return self._read_whole(address, size)
+
+    def _read_whole(self, address: int, size: int) -> bytes:
         parts, at = [], address
         while at < address + size:
             part = self._read_some(at, address + size - at, (address, size))
@@ -146,6 +151,27 @@ class CoreTarget:
             bias = load.vaddr - load.offset
             for begin, stop in self._elf.data_ranges(low - bias, high - bias):
                 yield begin + bias, stop + bias
+
+    def backed(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield all between two addresses but the holes of a sparse file.
+
+        What the core file does not hold is part of it: it may come from a mapped file.
+        """
+        at = start
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        for load in islice(self._loads, first, bisect_left(self._starts, end)):
+            held = max(0, min(load.file_size, self._elf.size - load.offset))
+            low, high = max(at, load.vaddr), min(end, load.vaddr + held)
+            if low >= high:
+                continue
+            if at < low:
+                yield at, low
+            bias = load.vaddr - load.offset
+            for begin, stop in self._elf.data_ranges(low - bias, high - bias):
+                yield begin + bias, stop + bias
+            at = high
+        if at < end:
+            yield at, end
 
     def _read_some(self, address: int, size: int, whole: tuple[int, int]) -> bytes:
         """At least one byte from `address` on, or `MemoryUnreadable` for the whole read."""
@@ -171,7 +197,7 @@ class CoreTarget:
         return "the core file is truncated before it says what is there" if self._notes_are_cut else "it is not mapped"
 
     def _is_untouched_bss(self, load: ProgramHeader) -> bool:
-        """Whether a mapping that the kernel left out whole is zeros that nobody had touched.
+        """Whether a mapping that the kernel left out whole is zeros that the process never touched.
 
         The kernel leaves out anonymous memory that was never written; but also what coredump_filter or MADV_DONTDUMP
         exclude. Zeros are certain where the program headers of the object before it say so.

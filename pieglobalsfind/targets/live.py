@@ -10,7 +10,7 @@ import errno
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -19,7 +19,7 @@ from pieglobalsfind.elf.loaded import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
-from pieglobalsfind.target import KernelThread, read_or_none
+from pieglobalsfind.target import PIECE, KernelThread, read_or_none
 from pieglobalsfind.targets.procfs import Process
 
 LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
@@ -50,11 +50,27 @@ def _libc() -> Any:
     return library
 
 
-# Documented C API: bytes that nobody has seen yet may be filled in place.
+# Documented C API: bytes that no other code has seen yet may be filled in place.
 _new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
 _new_bytes.argtypes, _new_bytes.restype = [ctypes.c_char_p, ctypes.c_ssize_t], ctypes.py_object
 _address_of = ctypes.pythonapi.PyBytes_AsString
 _address_of.argtypes, _address_of.restype = [ctypes.py_object], ctypes.c_void_p
+
+
+def sparse_bytes(address: int, size: int, parts: Iterable[tuple[int, int]], read: Callable[[int, int], bytes]) -> bytes:
+    """Return `size` bytes from `address`: what `read` gives of the parts, and zeros that take no memory between them.
+
+    Raises `MemoryUnreadable` if a part lies outside.
+    """
+    data = bytes(size)  # zeros that take no memory before something is written there
+    place = _address_of(data)
+    for first, last in parts:
+        if not address <= first < last <= address + size:
+            raise MemoryUnreadable(address, size, "its pages are said to lie outside of it")
+        for start in range(first, last, PIECE):
+            part = read(start, min(PIECE, last - start))
+            ctypes.memmove(place + start - address, part, len(part))
+    return data
 
 
 class LiveTarget(Process):
@@ -96,14 +112,7 @@ class LiveTarget(Process):
         backed = self.backed(address, address + size)
         if self._memory_file >= 0 or backed == [(address, address + size)]:
             return self._read_by_file(address, size) if self._memory_file >= 0 else self._read_by_call(address, size)
-        data = bytes(size)  # zeros that take no memory before something is written there
-        place = _address_of(data)
-        for start, end in backed:
-            if not address <= start < end <= address + size:
-                raise MemoryUnreadable(address, size, "the kernel names pages outside of it")
-            part = self._read_by_call(start, end - start)
-            ctypes.memmove(place + start - address, part, end - start)
-        return data
+        return sparse_bytes(address, size, backed, self._read_by_call)
 
     def _is_mapped(self, address: int, size: int) -> bool:
         """By the map as it was once, or, if that does not have it, as it is now."""

@@ -90,20 +90,12 @@ class Pause:
         return f"{stood}: all figures are of one moment"
 
 
-class PausedTarget:
-    """One process as it was during a pause."""
+class _OfProcess:
+    """What a stand-in for a live process has of it."""
 
-    def __init__(self, live: LiveTarget, pieces: _Pieces, threads: Sequence[KernelThread], pause: Pause) -> None:
+    def __init__(self, live: LiveTarget) -> None:
         self.live = live
-        self.pause = pause
-        self._pieces = pieces
-        self._threads = tuple(threads)
         self._maps = live.maps()
-        self.rest_is_live = False
-        self._missed: list[Range] = []
-        self._unmapped: list[Range] = []
-        self.others: dict[int, PausedTarget] = {}
-        self.runtime = ""  # whose data the plan was made by, for who reads the copy
 
     @property
     def pid(self) -> int:
@@ -117,8 +109,27 @@ class PausedTarget:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the target can change: the copy can't."""
+        """Return whether readers must expect changes: not of a copy, and a rehearsal does not care."""
         return False
+
+    def open_path(self, path: str) -> Optional[str]:
+        """Return a path by which this process can open the target's file, or None."""
+        return self.live.open_path(path)
+
+
+class PausedTarget(_OfProcess):
+    """One process as it was during a pause."""
+
+    def __init__(self, live: LiveTarget, pieces: _Pieces, threads: Sequence[KernelThread], pause: Pause) -> None:
+        super().__init__(live)
+        self.pause = pause
+        self._pieces = pieces
+        self._threads = tuple(threads)
+        self.rest_is_live = False
+        self._missed: list[Range] = []
+        self._unmapped: list[Range] = []
+        self.others: dict[int, PausedTarget] = {}
+        self.runtime = ""  # whose data the plan was made by, for who reads the copy
 
     def read(self, address: int, size: int) -> bytes:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
@@ -168,6 +179,10 @@ class PausedTarget:
         """What was copied of [start, end): a search finds what it found when the copy was planned."""
         return iter(self.live.populated(start, end)) if self.rest_is_live else self._pieces.within(start, end)
 
+    def backed(self, start: int, end: int) -> Sequence[Range]:
+        """All of [start, end), unless the rest is live: what was not copied may hold anything."""
+        return self.live.backed(start, end) if self.rest_is_live else ((start, end),)
+
     def maps(self) -> ProcMaps:
         """As they were shortly before the process stood still."""
         return self._maps
@@ -175,10 +190,6 @@ class PausedTarget:
     def threads(self) -> Sequence[KernelThread]:
         """Return the kernel threads with their registers at the pause."""
         return self._threads
-
-    def open_path(self, path: str) -> Optional[str]:
-        """Return a path by which this process can open the target's file, or None."""
-        return self.live.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
         """Return the build-id in memory of a mapped file, or None."""
@@ -419,32 +430,16 @@ def _room(size: int) -> memoryview:
 # ---- a rehearsal ----
 
 
-class RecordedTarget:
+class RecordedTarget(_OfProcess):
     """A running process, read as if it stood still, and everything that is read of its writable memory noted.
 
     What it gives may be torn: it tells where things lie, not what they are.
     """
 
     def __init__(self, live: LiveTarget) -> None:
-        self.live = live
-        self._maps = live.maps()
+        super().__init__(live)
         self._read: list[Range] = []
         self._searched = 0, 0
-
-    @property
-    def pid(self) -> int:
-        """Return the process's id."""
-        return self.live.pid
-
-    @property
-    def description(self) -> str:
-        """Return what messages call the target."""
-        return self.live.description
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether readers must expect changes: the rehearsal does not."""
-        return False
 
     def read(self, address: int, size: int) -> bytes:
         """Read memory and note the range."""
@@ -480,10 +475,6 @@ class RecordedTarget:
     def threads(self) -> Sequence[KernelThread]:
         """Return the kernel threads."""
         return self.live.threads()
-
-    def open_path(self, path: str) -> Optional[str]:
-        """Return a path by which this process can open the target's file, or None."""
-        return self.live.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
         """Return the build-id in memory of a mapped file, or None."""

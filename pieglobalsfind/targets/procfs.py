@@ -15,7 +15,7 @@ from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets.pagemap import populated
-from pieglobalsfind.targets.procmap_query import StandingMaps, is_private_anonymous
+from pieglobalsfind.targets.procmap_query import StandingMaps, anonymous_parts
 
 DELETED = " (deleted)"
 NO_MEMORY = (b"0", b"0", b"0")  # where a process lies that has given its memory back, as it ends
@@ -46,7 +46,7 @@ class Process:
         return self._maps[1]
 
     def standing_maps(self) -> StandingMaps:
-        """The same of a process that nobody lets run while they are in use; they are read no further than asked for."""
+        """The same of a process that stands still while they are in use; reads no further than asked for."""
         return StandingMaps(f"{self._proc}/maps", lambda: self._contents("maps"))
 
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -60,9 +60,11 @@ class Process:
             yield reached, end
 
     def backed(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return (start, end) of what of a range may hold anything but zeros: all, if it is not anonymous memory."""
-        is_anonymous = is_private_anonymous(f"{self._proc}/maps", start, end)
-        return list(self.populated(start, end)) if is_anonymous else [(start, end)]
+        """Return (start, end) of what of a range may hold anything but zeros: all that is not anonymous memory."""
+        found: list[tuple[int, int]] = []
+        for first, last, is_anonymous in anonymous_parts(f"{self._proc}/maps", start, end):
+            found += self.populated(first, last) if is_anonymous else [(first, last)]
+        return found
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""

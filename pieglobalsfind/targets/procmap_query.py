@@ -28,7 +28,7 @@ MOST_QUERIES = 500  # one takes as long as a few dozen lines
 
 
 class StandingMaps(ProcMaps):
-    """Of a process that nobody lets run while this is in use; `read` gives the whole file."""
+    """Of a process that stands still while this is in use; `read` gives the whole file."""
 
     def __init__(self, path: str, read: Callable[[], bytes]) -> None:
         super().__init__(None)
@@ -69,20 +69,19 @@ def _from(maps: int, address: int) -> Iterator[MemoryMapping]:
         mapping = _mapping(maps, mapping.end, OR_NEXT | OF_A_FILE)
 
 
-def is_private_anonymous(path: str, start: int, end: int) -> bool:
-    """Whether all of a range is private anonymous memory now; False where the kernel does not answer that."""
+def anonymous_parts(path: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield (start, end, whether it is private anonymous memory now) of a range; not, where the kernel does not say."""
     with suppress(OSError), open(path, "rb") as maps:
         while start < end:
             mapping = _mapping(maps.fileno(), start, 0)
-            if (
-                mapping is None
-                or mapping.shared
-                or not (mapping.path in ("", "[heap]") or mapping.path.startswith("[anon:"))
-            ):
-                return False
-            start = mapping.end
-        return True
-    return False
+            if mapping is None:
+                break
+            last = min(mapping.end, end)
+            is_named = not (mapping.path in ("", "[heap]") or mapping.path.startswith("[anon:"))
+            yield start, last, not (mapping.shared or is_named)
+            start = last
+    if start < end:
+        yield start, end, False
 
 
 def _mapping(maps: int, address: int, flags: int) -> Optional[MemoryMapping]:

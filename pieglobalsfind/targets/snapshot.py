@@ -272,7 +272,7 @@ class Written:
 
 
 def silent(done: int, total: int) -> None:
-    """Tell nobody how far the writing is."""
+    """Report no progress."""
 
 
 def write(
@@ -284,8 +284,8 @@ def write(
 ) -> Written:
     """Write a snapshot with the bytes of `regions` (start, end), as far as they can be read.
 
-    In one step: nobody ever sees half a file. `tell` hears how many bytes of how many are done. Raises `UsageError` if
-    the file can't be written.
+    In one step: no reader ever sees half a file. `tell` hears how many bytes of how many are done. Raises `UsageError`
+    if the file can't be written.
     """
     place = Path(path)
     memory = pieces = 0

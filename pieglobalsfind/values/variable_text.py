@@ -370,10 +370,11 @@ def _decode_bits(around: Surroundings, member: Member, data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Extent:
-    """One dimension of an array as it is now: `stride` in bytes."""
+    """One dimension of an array as it is now: `stride` in bytes, `lowest` index."""
 
     count: int
     stride: int
+    lowest: int = 0
 
 
 def decode_array(around: Surroundings, bare: Array, variable_bytes: VariableBytes, depth: int) -> str:
@@ -397,7 +398,7 @@ def dense_extents(bare: Array, element: int) -> Optional[list[Extent]]:
     for dimension in bare.dimensions if bare.column_major else reversed(bare.dimensions):
         if not isinstance(dimension.count, int):
             return None
-        extents.append(Extent(dimension.count, stride))
+        extents.append(Extent(dimension.count, stride, dimension.lower if isinstance(dimension.lower, int) else 0))
         stride *= dimension.count
     return extents[::-1]
 
@@ -421,25 +422,35 @@ def decode_described(around: Surroundings, bare: Array, variable_bytes: Variable
 def described_elements(
     around: Surroundings, bare: Array, variable_bytes: VariableBytes, element: int
 ) -> Union[Elements, str]:
-    """The elements of an array with a descriptor (DWARF 5, 5.18.1), or what to show instead of them."""
+    """The elements of an array with a descriptor, or what to show instead of them."""
+    extents = described_extents(around, bare, variable_bytes.address, element)
+    if isinstance(extents, str):
+        return extents
+    start, known = extents
+    span = sum((one.count - 1) * one.stride for one in known) + element if all(one.count for one in known) else 0
+    if any(one.stride < 0 for one in known) or not 0 <= span <= LARGEST_READ:
+        return f"<{' x '.join(str(one.count) for one in known[::-1])} elements>"
+    try:
+        data = around.read(start, span) if span else b""
+    except MemoryUnreadable as error:
+        return f"<{error}>"
+    return Elements(known, VariableBytes(start, data))
+
+
+def described_extents(
+    around: Surroundings, bare: Array, address: int, element: int
+) -> Union[tuple[int, list[Extent]], str]:
+    """Where the elements of an array with a descriptor begin (DWARF 5, 5.18.1), and its dimensions, slowest first."""
+    assert bare.data_location is not None
     for expression, words in ((bare.allocated, "<not allocated>"), (bare.associated, "<not associated>")):
-        if expression is not None and not truth(
-            evaluate(expression, variable_bytes.address, around.read, (MemoryUnreadable,))
-        ):
+        if expression is not None and not truth(evaluate(expression, address, around.read, (MemoryUnreadable,))):
             return words
-    start = evaluate(bare.data_location, variable_bytes.address, around.read, (MemoryUnreadable,))
-    extents = [_described_extent(around, dimension, variable_bytes.address, element) for dimension in bare.dimensions]
+    start = evaluate(bare.data_location, address, around.read, (MemoryUnreadable,))
+    extents = [_described_extent(around, dimension, address, element) for dimension in bare.dimensions]
     known = [extent for extent in extents if isinstance(extent, Extent)]
     if isinstance(start, Absent) or len(known) != len(extents):
         return f"<cannot be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
-    span = sum((one.count - 1) * one.stride for one in known) + element if all(one.count for one in known) else 0
-    if any(one.stride < 0 for one in known) or not 0 <= span <= LARGEST_READ:
-        return f"<{' x '.join(str(one.count) for one in known)} elements>"
-    try:
-        data = around.read(start & (1 << 64) - 1, span) if span else b""
-    except MemoryUnreadable as error:
-        return f"<{error}>"
-    return Elements(known[::-1], VariableBytes(start, data))
+    return start & (1 << 64) - 1, known[::-1]
 
 
 def elements_of(around: Surroundings, index: int, variable_bytes: VariableBytes) -> bytes:
@@ -465,7 +476,7 @@ def _described_extent(around: Surroundings, dimension: Dimension, address: int, 
     )
     if isinstance(lower, Absent) or isinstance(upper, Absent) or isinstance(stride, Absent):
         return None
-    return Extent(max(0, upper - lower + 1), stride)
+    return Extent(max(0, upper - lower + 1), stride, lower)
 
 
 def decode_elements(

@@ -148,8 +148,8 @@ def _steady_threads(
 ) -> tuple[Threads, Optional[dict[int, int]], str]:
     """The threads and which of them are current ({structure: element}), read while no current one changed.
 
-    None: nobody knows who runs. {}: only stack pointers tell. Of a running job that never kept still there is nothing
-    to believe; the last value says why.
+    None: it is not known which ranks run. {}: only stack pointers tell. Of a running job that never kept still
+    there is nothing to believe; the last value says why.
     """
     current = _current(target, loader)
     for _ in range(MOST_TRIES if target.is_live else 1):

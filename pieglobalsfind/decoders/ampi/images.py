@@ -39,7 +39,7 @@ class AmpiImages:
 
 
 def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages]:
-    """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in nobody's."""
+    """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in no rank's."""
     found: dict[int, tuple[Placement, ...]] = {}
     for rank in scanned.ranks if scanned else ():
         for placement in rank.placements:

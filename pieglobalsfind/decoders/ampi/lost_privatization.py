@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pieglobalsfind.decoders.gnu_unique import LARGEST_TABLE, RELOCATION
-from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Rank, RankTable, Rebase, Redirect
@@ -91,15 +90,11 @@ def _slots(target: Target, elf_object: Object) -> Iterator[Slot]:
     """The words by which code finds the object's own variables."""
     try:
         loaded = LoadedElf(target.read, elf_object.base)
-        size = loaded.dynamic.get(DT_RELASZ, 0)
-        if not 0 < size <= LARGEST_TABLE:
-            return
-        table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
-        start = loaded.table(DT_SYMTAB)
         glob_dat = loaded.header.processor.relocations.glob_dat
+        rows = [row for row in loaded.relocations() if row[1] == glob_dat]
     except (MemoryUnreadable, ObjectFileError):
         return
-    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] == glob_dat]
+    start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
     for (offset, _, _, _), found in zip(rows, symbols):
         _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))

@@ -61,11 +61,6 @@ def find(
     return {number: one for number, one in threads.items() if one is not None}
 
 
-def _word(target: Target, address: int) -> int:
-    found: int = struct.unpack("<Q", target.read(address, 8))[0]
-    return found
-
-
 def _ways(target: Target, record: int, size: int, area: tuple[int, int], left: Iterator[int]) -> dict[Way, int]:
     """By the way from a record to them, the control blocks that it leads to; `left` ends when enough was followed."""
     found: dict[Way, int] = {}

@@ -34,7 +34,8 @@ class Event:
     """`number` counts a process's events from 1; times are nanoseconds of CLOCK_MONOTONIC and CLOCK_REALTIME.
 
     `process` is the one that tells of it, `other_process` the one that the rank leaves for or comes from. -1 stands for
-    no rank (all of them), no processing element, and a process that is not known. `moves` is 0 where nobody counts.
+    no rank (all of them), no processing element, and a process that is not known. `moves` is 0 where the
+    runtime does not count.
     """
 
     number: int

@@ -6,7 +6,6 @@ keeps the thread's current context.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
@@ -21,14 +20,12 @@ from pieglobalsfind.decoders.libc_threads import (
 )
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import word_at
-from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import MemoryMapping, Target
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
-RELOCATION = struct.Struct("<QIIq")  # r_offset, type, symbol, r_addend
-LARGEST_TABLE = 1 << 26  # bytes of relocations
 
 
 @dataclass(frozen=True)
@@ -77,12 +74,10 @@ def _place(target: Target, library: SimgridLibrary) -> Optional[tuple[int, int]]
 
 def _module_slot(target: Target, elf: LoadedElf) -> int:
     """Where the loader has put the number of the library's own TLS module; raises `MemoryUnreadable` without one."""
-    size = elf.dynamic.get(DT_RELASZ, 0)
-    table = target.read(elf.table(DT_RELA), size - size % RELOCATION.size if size <= LARGEST_TABLE else 0)
     module = elf.header.processor.relocations.tls_module
-    for offset, kind, symbol, _ in RELOCATION.iter_unpack(table):
+    for offset, kind, symbol, _ in elf.relocations():
         if kind == module and (symbol == 0 or _is_defined(target, elf, symbol)):
-            return elf.load_bias + int(offset)
+            return elf.load_bias + offset
     raise MemoryUnreadable(elf.base, 8, "the library has no thread-local variables of its own")
 
 

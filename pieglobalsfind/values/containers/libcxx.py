@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Struct
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
+from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.node_layout import layout_of
 from pieglobalsfind.values.containers.nodes import (
     FORWARD_NODE,
@@ -23,7 +23,7 @@ from pieglobalsfind.values.containers.nodes import (
     short_name,
     unordered_text,
 )
-from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, bits_text, joined, target_of
+from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, Blocks, bits_text, blocks_text, target_of
 
 DEQUE_BLOCK, LEAST_IN_BLOCK = 4096, 16  # bytes, elements (__deque_block_size)
 LINKS = 0, 8  # offsets of left and right in a node of the tree
@@ -45,6 +45,11 @@ def vector_of_bits(source: ContentSource, whole: ContainedObject) -> str:
 
 def deque(source: ContentSource, whole: ContainedObject) -> str:
     """Return a `deque` of libc++ as GDB prints it."""
+    return blocks_text(source, blocks_of(source, whole))
+
+
+def blocks_of(source: ContentSource, whole: ContainedObject) -> Blocks:
+    """Where the elements of a `deque` of libc++ lie; raises `NoValue`."""
     blocks = source.member(whole, "__map_", "__begin_")
     first, last = source.word(blocks), source.word(whole, "__map_", "__end_")
     pointer = ContainedObject(target_of(source, blocks), 0, b"")
@@ -54,18 +59,7 @@ def deque(source: ContentSource, whole: ContainedObject) -> str:
     per_block = DEQUE_BLOCK // size if 0 < size < DEQUE_BLOCK // LEAST_IN_BLOCK else LEAST_IN_BLOCK
     if size <= 0 or not 0 <= count <= LARGEST_COUNT or start + count > max(last - first, 0) // 8 * per_block:
         raise NoValue("its begin and end don't fit")
-    text, parts = f"std::deque with {count} element{'' if count == 1 else 's'}", list[str]()
-    for number in range(count):
-        if number >= MOST_SHOWN and not source.contents.allow_element():
-            break
-        block, place = divmod(start + number, per_block)
-        address = int.from_bytes(source.memory(first + 8 * block, 8), "little") + place * size
-        shown = source.show(source.fetch(element, address))
-        if number < MOST_SHOWN:
-            parts.append(shown)
-        else:
-            source.contents.add(encoded(shown))
-    return f"{text} = {joined(parts, count > MOST_SHOWN)}" if count else text
+    return Blocks(element, first, start, per_block, count)
 
 
 def forward_list(source: ContentSource, whole: ContainedObject) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Optional
 
-from pieglobalsfind.dwarf.types import Array, Base, Enum, MemberPointer, Pointer, Struct, Typedef, TypeTable
+from pieglobalsfind.dwarf.types import Array, Base, Enum, MemberPointer, Place, Pointer, Struct, Typedef, TypeTable
 from pieglobalsfind.values.containers.contents import LARGEST_ELEMENT, NoValue
 
 NODE = re.compile(r"std::(?:\w+::)*(_List|_Fwd_list|_Rb_tree|_Hash|__list|__forward_list|__tree|__hash)_node<")
@@ -35,24 +34,28 @@ class NodeLayout:
 
 
 def layout_of(types: TypeTable, container: int, element: int, head: int) -> NodeLayout:
-    """The layout of a container's nodes, which begin with `head` bytes of links. Raises `NoValue`."""
+    """The layout of a container's nodes, which begin with `head` bytes of links. Raises `NoValue`.
+
+    The maps of libc++ 22 name a class as their element that is nowhere defined; the node has the pair that it means.
+    """
+    place = types.kept(value_in_node, container)
+    declared = types.strip(element)
+    if place is not None and isinstance(declared, Struct) and declared.opaque:
+        element = place[1]
     size = types.size(element)
     if not 0 <= size <= LARGEST_ELEMENT:
         raise NoValue("it is too large")
-    value = types.kept(value_in_node, container)
-    if value is None or value < head:
-        value = _by_alignment(types, element, head)
+    value = place[0] if place is not None and place[0] >= head else _by_alignment(types, element, head)
     return NodeLayout(element, value, value + size)
 
 
-def value_in_node(types: TypeTable, container: int) -> Optional[int]:
-    """The offset of the value in the nodes that a container's allocator makes, None if no type describes them."""
+def value_in_node(types: TypeTable, container: int) -> Place:
+    """Offset and type of the value in the nodes that a container's allocator makes, None if no type describes them."""
     seen: set[int] = set()
     for index in _allocated(types, container, seen, 0):
         bare = types.strip(index)
         if isinstance(bare, Struct) and not bare.opaque and NODE.match(bare.name):
-            place = next(filter(None, (types.place(index, name) for name in VALUES)), None)
-            return None if place is None else place[0]
+            return next(filter(None, (types.place(index, name) for name in VALUES)), None)
     return None
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Optional
+from typing import Optional, Union
 
-from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
+from pieglobalsfind.dwarf.types import Array, Base, Struct, TypeTable
+from pieglobalsfind.model import Absent
 from pieglobalsfind.values.containers import libcxx, nodes, sequences, wrappers
 from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
 
 # The inline namespaces of libstdc++'s and libc++'s versions
 NAME = re.compile(r"std::(?:__cxx11::|__1::|__ndk1::|__8::)?(\w+)<")
+SEQUENCE = re.compile(r"std::(?:\w+::)?(?:vector|deque)<")
 Writer = Callable[[ContentSource, ContainedObject], str]
 WRITERS: dict[str, Writer] = {
     "basic_string": sequences.string,
@@ -69,6 +71,37 @@ def writer_of(bare: Struct) -> Optional[Writer]:
     """None for a class that is not a container."""
     match = NAME.match(bare.name)
     return WRITERS.get(match[1]) if match and bare.name.endswith(">") else None
+
+
+def sequence_element(types: TypeTable, index: int) -> Optional[int]:
+    """The type of the elements of a `vector` or `deque`; None for bits and for all that has no elements by number."""
+    bare = types.strip(index)
+    if not isinstance(bare, Struct) or bare.opaque or not bare.arguments or not SEQUENCE.match(bare.name):
+        return None
+    element = types.strip(bare.arguments[0])
+    is_bit = isinstance(element, Base) and element.encoding == "boolean" and "deque<" not in bare.name
+    return None if is_bit else bare.arguments[0]
+
+
+def element_place(source: ContentSource, whole: ContainedObject, number: int) -> Union[int, Absent]:
+    """Where an element of a `vector` or `deque` lies, or why there is none. Raises `NoValue`."""
+    if source.has(whole, "__map_") or (
+        source.has(whole, "_M_impl") and source.has(source.member(whole, "_M_impl"), "_M_map")
+    ):
+        blocks = libcxx.blocks_of(source, whole) if source.has(whole, "__map_") else sequences.blocks_of(source, whole)
+        if number < blocks.count:
+            return next(sequences.places(source, blocks, range(number, number + 1)))
+        return too_few(blocks.count)
+    extent = sequences.vector_extent(source, whole)
+    if extent is None:
+        raise NoValue("its elements are bits")
+    element, start, count = extent
+    return start + number * source.types.size(element) if number < count else too_few(count)
+
+
+def too_few(count: int) -> Absent:
+    """Why a rank has no such element."""
+    return Absent(f"it has {count} element{'' if count == 1 else 's'}")
 
 
 def is_container(types: TypeTable, index: int) -> bool:

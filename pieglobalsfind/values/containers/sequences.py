@@ -6,6 +6,8 @@ Takes the container's bytes; gives its text. A length that does not fit the poin
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional
 
 from pieglobalsfind.dwarf.types import Pointer
 from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
@@ -56,21 +58,29 @@ def elements(element: int, address: int, data: bytes, size: int, first: int, las
 
 def vector(source: ContentSource, whole: ContainedObject) -> str:
     """Return a `vector` as GDB prints it."""
-    names = ("_M_start", "_M_finish", "_M_end_of_storage") if source.has(whole, "_M_impl") else LIBCXX_VECTOR
+    extent = vector_extent(source, whole)
+    if extent is None:
+        return vector_of_bits(source, source.member(whole, "_M_impl"))
+    element, start, count = extent
+    return f"std::vector of length {count}" + (f" = {side_by_side(source, element, start, count)}" if count else "")
+
+
+def vector_extent(source: ContentSource, whole: ContainedObject) -> Optional[tuple[int, int, int]]:
+    """The elements' type, where the first lies, and how many there are; None for bits. Raises `NoValue`."""
+    names = ("_M_start", "_M_finish") if source.has(whole, "_M_impl") else LIBCXX_VECTOR
     inner = source.member(whole, "_M_impl") if names is not LIBCXX_VECTOR else whole
     begin = source.member(inner, names[0])
     if not isinstance(source.types.strip(begin.type), Pointer):
-        return vector_of_bits(source, inner)
+        return None
     element = target_of(source, begin)
     start, end = source.word(begin), source.word(inner, names[1])
     size = source.types.size(element)
     if size <= 0 or end < start or (end - start) % size:
         raise NoValue("its begin and end don't fit")
-    count = (end - start) // size
-    return f"std::vector of length {count}" + (f" = {side_by_side(source, element, start, count)}" if count else "")
+    return element, start, (end - start) // size
 
 
-LIBCXX_VECTOR = ("__begin_", "__end_", "__end_cap_")
+LIBCXX_VECTOR = ("__begin_", "__end_")
 
 
 def vector_of_bits(source: ContentSource, inner: ContainedObject) -> str:
@@ -96,8 +106,24 @@ def bits_text(source: ContentSource, start: int, count: int) -> str:
     return f"std::vector<bool> of length {count}" + (f" = {joined(parts, count > shown)}" if count else "")
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """A deque's elements: `start` of them would lie before the first, counted from the block that `first` leads to."""
+
+    element: int
+    first: int
+    start: int
+    per_block: int
+    count: int
+
+
 def deque(source: ContentSource, whole: ContainedObject) -> str:
-    """Return a `deque` as GDB prints it."""
+    """Return a `deque` of libstdc++ as GDB prints it."""
+    return blocks_text(source, blocks_of(source, whole))
+
+
+def blocks_of(source: ContentSource, whole: ContainedObject) -> Blocks:
+    """Where the elements of a `deque` of libstdc++ lie; raises `NoValue`."""
     inner = source.member(whole, "_M_impl")
     element = target_of(source, source.member(inner, "_M_start", "_M_cur"))
     size = source.types.size(element)
@@ -105,42 +131,44 @@ def deque(source: ContentSource, whole: ContainedObject) -> str:
         raise NoValue("its elements have no size")
     per_block = DEQUE_BLOCK // size if size < DEQUE_BLOCK else 1
     start, end = ({name: source.word(inner, side, name) for name in DEQUE_ITERATOR} for side in DEQUE_SIDES)
-    blocks = (end["_M_node"] - start["_M_node"]) // 8 - 1
-    count = (
-        blocks * per_block + (end["_M_cur"] - end["_M_first"]) // size + (start["_M_last"] - start["_M_cur"]) // size
-    )
-    if not 0 <= count <= LARGEST_COUNT or (end["_M_node"] - start["_M_node"]) % 8:
+    blocks, rest = divmod(end["_M_node"] - start["_M_node"], 8)
+    before = (start["_M_cur"] - start["_M_first"]) // size
+    count = blocks * per_block + (end["_M_cur"] - end["_M_first"]) // size - before
+    if not 0 <= count <= LARGEST_COUNT or not 0 <= before <= per_block or rest:
         raise NoValue("its begin and end don't fit")
+    return Blocks(element, start["_M_node"], before, per_block, count)
+
+
+DEQUE_SIDES = ("_M_start", "_M_finish")
+DEQUE_ITERATOR = ("_M_cur", "_M_first", "_M_node")
+
+
+def places(source: ContentSource, blocks: Blocks, numbers: range) -> Iterator[int]:
+    """The addresses of some elements of a deque."""
+    size = source.types.size(blocks.element)
+    known, begin = -1, 0
+    for number in numbers:
+        block, at = divmod(blocks.start + number, blocks.per_block)
+        if block != known:
+            known, begin = block, int.from_bytes(source.memory(blocks.first + 8 * block, 8), "little")
+        yield begin + at * size
+
+
+def blocks_text(source: ContentSource, blocks: Blocks) -> str:
+    """Return a deque as GDB prints it; what is not shown of it is compared."""
+    count = blocks.count
     text = f"std::deque with {count} element{'' if count == 1 else 's'}"
-    if not count:
-        return text
     parts: list[str] = []
-    is_plain = source.is_plain(element)
-    for number, place in enumerate(deque_places(source, start, per_block * size, size, count)):
+    is_plain = source.is_plain(blocks.element)
+    for number, place in enumerate(places(source, blocks, range(count))):
         if number >= MOST_SHOWN and not source.contents.allow_element():
             break
-        part = source.fetch(element, place)
+        part = source.fetch(blocks.element, place)
         if number < MOST_SHOWN:
             parts.append(source.show(part))
         else:
             source.contents.add(part.data if is_plain else encoded(source.show(part)))
-    return f"{text} = {joined(parts, count > MOST_SHOWN)}"
-
-
-DEQUE_SIDES = ("_M_start", "_M_finish")
-DEQUE_ITERATOR = ("_M_cur", "_M_first", "_M_last", "_M_node")
-
-
-def deque_places(source: ContentSource, start: dict[str, int], block: int, size: int, count: int) -> Iterator[int]:
-    """The address of each element."""
-    node, at, end = start["_M_node"], start["_M_cur"], start["_M_last"]
-    for _ in range(count):
-        yield at
-        at += size
-        if at >= end:
-            node += 8
-            at = int.from_bytes(source.memory(node, 8), "little")
-            end = at + block
+    return f"{text} = {joined(parts, count > MOST_SHOWN)}" if count else text
 
 
 def string(source: ContentSource, whole: ContainedObject) -> str:

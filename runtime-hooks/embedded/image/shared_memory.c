@@ -21,10 +21,6 @@ void shared_memory_begin(void) {
     is_on = true;
 }
 
-bool shared_memory_is_on(void) {
-    return is_on;
-}
-
 static void *map(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;

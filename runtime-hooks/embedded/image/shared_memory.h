@@ -17,7 +17,6 @@ extern "C" {
 
 /* From now on locks work across processes. */
 void shared_memory_begin(void);
-bool shared_memory_is_on(void);
 
 /* Zeroed memory that every process forked later shares, and that stays until all of them end; NULL with errno set.
  * Called at start-up only, by one thread. */

@@ -197,9 +197,14 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
     assert (first, second) == ("'heading of rank 0'", "'heading of rank 1, which is longer'")
 
 
-def of_libcxx(folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:
+def with_libcxx() -> list[Path]:
+    """The compilers that have a libc++ of their own version beside them."""
+    return [one for one in Path("/usr/lib").glob("llvm-*/bin/clang++") if (one.parents[1] / "include/c++/v1").exists()]
+
+
+def of_libcxx(compiler: Path, folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:
     """Our text of each variable of a native run with LLVM's libc++, from a core file."""
-    words = ["clang++", "-g", "-std=c++17", "-stdlib=libc++", "-DNATIVE", SOURCE]
+    words = [compiler, "-g", "-std=c++17", "-stdlib=libc++", "-DNATIVE", SOURCE]
     program, core = shared.copied(words, folder / "with-libcxx"), folder / "core"
     commands = ["-ex", "break filled", "-ex", "run", "-ex", f"gcore {core}"]
     subprocess.run([gdb, "-nx", "-q", "-batch", *commands, program], capture_output=True, timeout=120, check=True)
@@ -225,11 +230,12 @@ def without_versions(name: str, text: str) -> str:
     return text
 
 
-@pytest.mark.skipif(not Path("/usr/include/c++/v1").exists(), reason="libc++-dev is not installed")
-def test_libcxx_holds_what_libstdcxx_does(shared: Shared, tmp_path: Path, gdb: Path) -> None:
+@pytest.mark.skipif(not with_libcxx(), reason="no clang with a libc++ is installed")
+@pytest.mark.parametrize("compiler", with_libcxx(), ids=lambda compiler: compiler.parents[1].name)
+def test_libcxx_holds_what_libstdcxx_does(compiler: Path, shared: Shared, tmp_path: Path, gdb: Path) -> None:
     names = [name for name in variables() if name not in (*SMART, *IN_ANY_ORDER, "unowned", "unshared", "z")]
     expected = dict(zip([*names, *SMART], printed(shared, tmp_path, gdb, [*names, *SMART.values()])))
-    found = of_libcxx(tmp_path, shared, gdb)
+    found = of_libcxx(compiler, tmp_path, shared, gdb)
     assert {name: without_versions(name, found[name]) for name in names} == {
         name: without_versions(name, expected[name]) for name in names
     }

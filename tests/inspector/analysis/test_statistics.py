@@ -99,11 +99,141 @@ def test_elements_of_arrays(job: Job) -> None:
     for words, reason in (
         ("grid[18:22]", "grid has elements 0 to 19"),
         ("grid[1][2]", "grid has 1 dimensions"),
-        ("residual[1]", "residual is not an array of fixed size"),
+        ("residual[1]", "residual has no elements by number"),
     ):
         done = run(job.pid, words)
         assert (done.returncode, done.stdout) == (2, "")
         assert reason in done.stderr
+
+
+CONTAINERS = """
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+#include <mpi.h>
+struct Cell { int id; double value; };
+std::array<std::array<int, 4>, 3> fixed;
+std::vector<double> grid;
+std::vector<Cell> cells;
+std::vector<std::vector<int>> rows;
+std::vector<std::string> names;
+std::deque<long> queue;
+std::vector<bool> flags(9);
+std::vector<int> uneven;
+int main(int argc, char **argv) {
+    int rank, word;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 5000; i++) {
+        grid.push_back(10 * i + rank);
+        queue.push_back(i);
+        queue.push_back(1000 * rank + i);
+        queue.pop_front();
+        cells.push_back({i, rank * 0.5});
+    }
+    for (int i = 0; i < 12; i++)
+        fixed[i / 4][i % 4] = 100 * rank + i;
+    for (int i = 0; i < 6; i++) {
+        rows.emplace_back(i + 1, 10 * rank + i);
+        names.push_back("name " + std::to_string(i));
+    }
+    uneven.assign(rank + 1, 7);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        puts("ready");
+        fflush(stdout);
+    }
+    return MPI_Recv(&word, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+"""
+FORTRAN = """
+module state
+  real(8), allocatable :: field(:, :), never(:)
+  integer, pointer :: window(:)
+  integer, target :: store(20)
+end module
+program main
+  use mpi
+  use state
+  integer :: rank, word, code, i, j
+  call MPI_Init(code)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
+  allocate(field(0:5, -1:3))
+  do j = -1, 3
+    do i = 0, 5
+      field(i, j) = 100 * rank + 10 * i + j
+    end do
+  end do
+  store = [(rank + i, i = 1, 20)]
+  window => store(2:20:3)
+  call MPI_Barrier(MPI_COMM_WORLD, code)
+  if (rank == 0) then
+    print '(a)', 'ready'
+    flush(6)
+  end if
+  call MPI_Recv(word, 1, MPI_INTEGER, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE, code)
+end program
+"""
+
+
+def by_rank(value: dict[str, Any]) -> list[str]:
+    """Each rank's value, of groups of three ranks that all differ or are all equal."""
+    groups = [(group["ranks"], group["value"]) for group in value["groups"]]
+    return [text for _, text in groups] if len(groups) == 3 else [groups[0][1]] * 3
+
+
+@pytest.mark.parametrize("method", ["pie", "fs"])  # with a heap for each rank, and with libc's
+def test_elements_of_containers(start_ranks: StartRanks, tmp_path: Path, method: str) -> None:
+    source = tmp_path / "containers.cpp"
+    source.write_text(CONTAINERS)
+    pid = start_ranks(source, "--method", method, ranks=3).pid
+    grid = values(pid, "grid[4000:4003]")
+    assert {name: by_rank(one) for name, one in grid.items()} == {
+        f"grid[{i}]": [str(10 * i + rank) for rank in range(3)] for i in range(4000, 4003)
+    }
+    assert {one["type"] for one in grid.values()} == {"double"}
+    queue = values(pid, "queue[:2]") | values(pid, "queue[4999]")
+    assert {name: by_rank(one) for name, one in queue.items()} == {
+        "queue[0]": ["2500"] * 3,
+        "queue[1]": [str(1000 * rank + 2500) for rank in range(3)],
+        "queue[4999]": [str(1000 * rank + 4999) for rank in range(3)],
+    }
+    assert by_rank(values(pid, "fixed[2][1]")["fixed[2][1]"]) == ["9", "109", "209"]
+    assert by_rank(values(pid, "rows[3:4][3]")["rows[3][3]"]) == ["3", "13", "23"]
+    assert by_rank(values(pid, "cells[70]")["cells[70]"]) == [
+        f"{{id = 70, value = {text}}}" for text in ("0", "0.5", "1")
+    ]
+    (name,) = values(pid, "names[5]").values()
+    assert name["groups"] == [{"ranks": "0-2", "value": '"name 5"'}]
+    assert by_rank(values(pid, "uneven[2]")["uneven[2]"]) == ["<it has 1 element>", "<it has 2 elements>", "7"]
+    for words, reason in (
+        ("grid[3:]", "grid has a length of its own on each rank"),
+        ("grid[5:3]", "grid has no elements 5 to 2"),
+        ("grid[0][1]", "grid has 1 dimensions"),
+        ("rows[0:900][0:900]", "these are 810,000 elements"),
+        ("flags[3]", "flags has no elements by number"),
+    ):
+        done = run(pid, words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert reason in done.stderr
+
+
+def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> None:
+    source = tmp_path / "fields.f90"
+    source.write_text(FORTRAN)
+    pid = start_ranks(source, ranks=3).pid
+    field = values(pid, "state::field(4:5,-1)")
+    assert {name: by_rank(one) for name, one in field.items()} == {
+        f"state::field({i},-1)": [str(100 * rank + 10 * i - 1) for rank in range(3)] for i in (4, 5)
+    }
+    assert by_rank(values(pid, "state::window(2)")["state::window(2)"]) == ["5", "6", "7"]
+    (never,) = values(pid, "state::never(1)").values()
+    assert never["groups"] == [{"ranks": "0-2", "value": "<not allocated>"}]
+    beyond = values(pid, "state::field(6,0)")["state::field(6,0)"]
+    assert beyond["groups"] == [{"ranks": "0-2", "value": "<it has elements 0 to 5>"}]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, RankTable
-from pieglobalsfind.stacks.saved_registers import Contexts, context_registers
+from pieglobalsfind.stacks.saved_registers import Contexts
 from tests.pieglobalsfind.decoders.test_registry import FIRST, RANGE, registry, target_of
 from tests.support.fabricate.memory import Mapped, MemoryTarget
 
@@ -34,7 +34,7 @@ def made(pc: int = CODE + 8, context: int = FIRST + 0x7000) -> tuple[MemoryTarge
 
 def test_registers_by_the_layout() -> None:
     target, table = made()
-    assert context_registers(target, table, table.ranks[0]) == {16: CODE + 8, 6: 0xBB, 7: FIRST + 0x7040}
+    assert Contexts(target, table).registers(table.ranks[0]) == {16: CODE + 8, 6: 0xBB, 7: FIRST + 0x7040}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_registers_by_the_layout() -> None:
 def test_refused(pc: int, context: int, sentence: str) -> None:
     target, table = made(pc, context)
     with pytest.raises(RanklensError, match=sentence):
-        context_registers(target, table, table.ranks[0])
+        Contexts(target, table).registers(table.ranks[0])
 
 
 def test_outside_the_stack() -> None:
@@ -58,25 +58,25 @@ def test_outside_the_stack() -> None:
     target.mapped.append(Mapped(0x5000000000, 0x1000, b"\0" * 56 + struct.pack("<Q", CODE)))
     moved = replace(table.ranks[0], context=0x5000000000)
     with pytest.raises(RanklensError, match="outside the rank's stack"):
-        context_registers(target, table, moved)
+        Contexts(target, table).registers(moved)
 
 
 def test_an_empty_stack() -> None:
     """The stack pointer may be the stack's very end."""
     target, table = made(context=FIRST + 0x8FC0)
-    assert context_registers(target, table, table.ranks[0])[7] == FIRST + 0x9000
+    assert Contexts(target, table).registers(table.ranks[0])[7] == FIRST + 0x9000
 
 
 def test_no_context() -> None:
     target, table = made()
     with pytest.raises(RanklensError, match="rank 0 is running"):
-        context_registers(target, table, replace(table.ranks[0], state="running"))
+        Contexts(target, table).registers(replace(table.ranks[0], state="running"))
     with pytest.raises(RanklensError, match="no saved registers, it has ended"):
-        context_registers(target, table, replace(table.ranks[0], context=Absent("it has ended")))
+        Contexts(target, table).registers(replace(table.ranks[0], context=Absent("it has ended")))
     with pytest.raises(RanklensError, match="where rank 0 saves its registers is unknown"):
-        context_registers(target, replace(table, context_layout=()), table.ranks[0])
+        Contexts(target, replace(table, context_layout=())).registers(table.ranks[0])
     with pytest.raises(RanklensError, match="no stack pointer or no pc"):
-        context_registers(target, replace(table, context_layout=table.context_layout[:1]), table.ranks[0])
+        Contexts(target, replace(table, context_layout=table.context_layout[:1])).registers(table.ranks[0])
 
 
 def test_many_ranks_read_the_map_once() -> None:

@@ -52,3 +52,21 @@ def test_classes_that_may_be_packed_and_would_lie_elsewhere() -> None:
     with pytest.raises(NoValue, match=PERHAPS_PACKED):
         offset(number, TREE)
     assert offset(number, LIST) == 16
+
+
+def test_a_node_whose_element_is_only_declared_says_the_type_of_its_value() -> None:
+    """As in maps of libc++ 22: `__tree<__value_type<K, V>, ...>`, and a node with a `pair<const K, V>`."""
+    pair, node, allocator, container = 5, 6, 7, 8
+    types: list[Type] = [Struct("class", "std::__1::__value_type<int, int>", 0, (), opaque=True), *REST]
+    table = TypeTable(
+        (
+            Base("int", 4, "signed"),
+            *types,
+            Struct("struct", "std::__1::pair<int const, int>", 8, (Member("first", 0, 0), Member("second", 0, 4))),
+            Struct("class", "std::__1::__tree_node<E, void*>", 40, (Member("__value_", pair, 28),)),
+            Struct("class", "std::__1::allocator<N>", 1, (), arguments=(node,)),
+            Struct("class", "std::__1::__tree<E>", 24, (Member("__alloc", allocator, 0),)),
+        )
+    )
+    layout = layout_of(table, container, 1, TREE)
+    assert (layout.element, layout.value, layout.size) == (pair, 28, 36)
