@@ -5,13 +5,11 @@ Takes a debugger; does nothing the second time.
 
 from __future__ import annotations
 
-import re
 from typing import Any
-
-import lldb
 
 from lldbext.breakpoints import lifecycle
 from lldbext.commands import bind, foreign_commands, native_commands
+from lldbext.lldb_api.run_lldb import version
 from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
 from lldbext.stops import stop_hook
 
@@ -22,12 +20,6 @@ PRELOAD = "target.preload-symbols"  # of ranks that nobody looks at nothing need
 NOT_ALL = "target.process.experimental.os-plugin-reports-all-threads"  # a step outlives its rank's wait
 
 _on: set[int] = set()
-
-
-def version() -> int:
-    """LLDB's major version, 0 if it does not say."""
-    match = re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString())
-    return int(match.group(1)) if match else 0
 
 
 def switch_on(debugger: Any) -> None:

@@ -7,6 +7,7 @@ in LLDB's environment.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -23,6 +24,12 @@ TRACEBACK = "RANKLENS_TRACEBACK"
 
 class DebuggerError(RanklensError):
     """LLDB refused something, in LLDB's own words."""
+
+
+def version() -> int:
+    """LLDB's major version, 0 if it does not say."""
+    match = re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString())
+    return int(match.group(1)) if match else 0
 
 
 def execute(debugger: Any, command: str) -> str:

@@ -17,8 +17,9 @@ from typing import Any, Optional, Union
 import lldb
 
 from lldbext.lldb_api import values
+from lldbext.lldb_api.class_results import as_declared, may_lose_members
 from lldbext.lldb_api.printing import wait_for_printing
-from lldbext.lldb_api.run_lldb import DebuggerError, bare, execute
+from lldbext.lldb_api.run_lldb import DebuggerError, bare, execute, version
 from lldbext.lldb_api.target import StoppedProcess, open_process
 from lldbext.selection import frame as frames
 from lldbext.selection.lost_frames import described, hidden
@@ -272,10 +273,25 @@ def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
         options.SetIgnoreBreakpoints(True)
         options.SetSuppressPersistentResult(True)
         found = where.EvaluateExpression(expression, options)
+        if found.GetError().Success() and may_lose_members(found):
+            return declared(where, target, expression, found)
     failure = found.GetError()
     if failure.Fail() and failure.GetError() != VOID:
         return Absent(sentence(failure.GetCString() or ""))
     return found
+
+
+def declared(where: Any, target: Any, expression: str, found: Any) -> Union[Any, Absent]:
+    """The value of an expression of a class type in an old LLDB, by what the module itself says of it."""
+    address = lvalue_address(where, expression, found)
+    value = (
+        None
+        if address is None
+        else as_declared(target, expression, str(found.GetStaticValue().GetTypeName() or ""), address)
+    )
+    if value is None:
+        return Absent(f"LLDB {version()} may lose members of the result's class", "ask for a variable, or for a member")
+    return value
 
 
 def named(target: Any, expression: str) -> Union[Any, Absent]:

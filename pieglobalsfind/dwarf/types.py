@@ -247,6 +247,9 @@ class TypeTable:
     types: Types
     _bare: dict[int, Bare] = field(default_factory=dict, init=False, repr=False, compare=False)
     _places: dict[tuple[int, str], Place] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _paths: dict[tuple[int, tuple[str, ...]], Optional[tuple[int, int, int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getitem__(self, index: int) -> Type:
@@ -280,6 +283,18 @@ class TypeTable:
         if key not in self._places:
             self._places[key] = self._found_place(index, name, depth)
         return self._places[key]
+
+    def path(self, index: int, names: tuple[str, ...]) -> Optional[tuple[int, int, int]]:
+        """Offset, type and size of a member of a member; None if a name is not there."""
+        key = index, names
+        if key not in self._paths:
+            offset = 0
+            place: Place = (0, index)
+            for name in names:
+                place = self.place(place[1], name) if place is not None else None
+                offset += place[0] if place is not None else 0
+            self._paths[key] = None if place is None else (offset, place[1], self.size(place[1]))
+        return self._paths[key]
 
     def _found_place(self, index: int, name: str, depth: int) -> Place:
         bare = self.strip(index)

@@ -16,7 +16,7 @@ from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause
+from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause, without
 
 Value = TypeVar("Value")
 
@@ -24,6 +24,7 @@ OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their ru
 MOST_STOPS = 3
 MOST_REHEARSALS = 5
 PAGE = 4096
+LARGE = 1 << 20  # bytes of data of which pages that were never touched are not copied
 LEAST_STACK = 16384  # bytes at a stack's end that are copied where its stack pointer is unknown
 THREAD_SIZE = 0x400  # bytes of a runtime's structure of a thread
 CONTEXT_SIZE = 0x400  # bytes of saved registers that lie in no stack
@@ -128,10 +129,13 @@ def plan_for(live: LiveTarget, with_data: bool) -> ProcessPlan:
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
     ranges = [*recorded.noted(), *_structures(table, ranks)]
-    if with_data:
-        ranges += _data(table, ranks)
+    untouched: list[Range] = []
+    for start, end in merged(_data(table, ranks)) if with_data else ():
+        held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
+        ranges += held
+        untouched += without(start, end, held)
     unsettled = switching_code(live) if table.runtime == "AMPI" else ()
-    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled)
+    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled, tuple(untouched))
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]

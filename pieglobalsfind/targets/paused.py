@@ -14,14 +14,15 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
-from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.live import CHECKED_READ, LiveTarget, sparse_bytes
 from pieglobalsfind.targets.priority import highest
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
 from pieglobalsfind.targets.scattered_words import ScatteredWords
@@ -54,15 +55,20 @@ class StackPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it."""
+    """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it.
+
+    `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
+    it stands still.
+    """
 
     ranges: tuple[Range, ...] = ()
     stacks: tuple[StackPlan, ...] = ()
     unsettled: tuple[Range, ...] = ()
+    untouched: tuple[Range, ...] = ()
 
     def enlarged(self, ranges: Iterable[Range]) -> Plan:
         """Return a plan with more ranges."""
-        return Plan(merged((*self.ranges, *ranges)), self.stacks, self.unsettled)
+        return replace(self, ranges=merged((*self.ranges, *ranges)))
 
 
 @dataclass(frozen=True)
@@ -120,11 +126,19 @@ class _OfProcess:
 class PausedTarget(_OfProcess):
     """One process as it was during a pause."""
 
-    def __init__(self, live: LiveTarget, pieces: _Pieces, threads: Sequence[KernelThread], pause: Pause) -> None:
+    def __init__(
+        self,
+        live: LiveTarget,
+        pieces: _Pieces,
+        threads: Sequence[KernelThread],
+        pause: Pause,
+        untouched: Sequence[Range] = (),
+    ) -> None:
         super().__init__(live)
         self.pause = pause
         self._pieces = pieces
         self._threads = tuple(threads)
+        self._untouched = untouched
         self.rest_is_live = False
         self._missed: list[Range] = []
         self._unmapped: list[Range] = []
@@ -134,7 +148,11 @@ class PausedTarget(_OfProcess):
     def read(self, address: int, size: int) -> bytes:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
         held = self._pieces.get(address, size)
-        return held if held is not None else self._read_in_parts(address, size)
+        if held is not None:
+            return held
+        if size > CHECKED_READ and self._untouched:
+            return sparse_bytes(address, size, self.backed(address, address + size), self._read_in_parts)
+        return self._read_in_parts(address, size)
 
     def piece(self, address: int) -> tuple[int, memoryview]:
         """Where the copied piece begins that holds an address, and its bytes; none if it was not copied."""
@@ -147,12 +165,18 @@ class PausedTarget(_OfProcess):
             if start <= at < stop:
                 part = self._pieces.get(at, min(end, stop) - at)
             else:
-                part = self._read_constant(at, min(end, start) if start > at else end, (address, end))
+                stop = min(end, start) if start > at else end
+                part = self._zeros(at, stop) or self._read_constant(at, stop, (address, end))
             if part is None:
                 raise MemoryUnreadable(address, size, NOT_COPIED)
             parts.append(part)
             at += len(part)
         return b"".join(parts)
+
+    def _zeros(self, at: int, end: int) -> bytes:
+        """What was untouched from an address on, none if that was not."""
+        index = bisect_right(self._untouched, (at, 1 << 64)) - 1
+        return bytes(max(0, min(end, self._untouched[index][1]) - at)) if index >= 0 else b""
 
     def with_live_rest(self) -> PausedTarget:
         """The same, but what was not copied is read from the running process: for heaps of gigabytes."""
@@ -180,8 +204,8 @@ class PausedTarget(_OfProcess):
         return iter(self.live.populated(start, end)) if self.rest_is_live else self._pieces.within(start, end)
 
     def backed(self, start: int, end: int) -> Sequence[Range]:
-        """All of [start, end), unless the rest is live: what was not copied may hold anything."""
-        return self.live.backed(start, end) if self.rest_is_live else ((start, end),)
+        """All of [start, end) but what was untouched; what was not copied may hold anything."""
+        return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
         """As they were shortly before the process stood still."""
@@ -346,6 +370,7 @@ class _Copier:
     def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
         self._unsettled = plan.unsettled
+        self._untouched = plan.untouched
         stacks = sorted(plan.stacks, key=lambda one: one.start)
         self._starts = [stack.start for stack in stacks]
         self._ends = [stack.end for stack in stacks]
@@ -406,7 +431,12 @@ class _Copier:
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
-        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped)
+        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped, tuple(self._still_untouched()))
+
+    def _still_untouched(self) -> Iterator[Range]:
+        """What has no memory even now, after the pause: it was zeros in it."""
+        for start, end in self._untouched:
+            yield from without(start, end, [*self.live.populated(start, end)])
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
         at, lost = 0, set(self._lost)
@@ -503,6 +533,18 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
         elif start < end:
             found.append((start, end))
     return tuple(found)
+
+
+def without(start: int, end: int, others: Sequence[Range]) -> tuple[Range, ...]:
+    """The parts of [start, end) that lie in none of other ascending ranges."""
+    found, at = [], start
+    for low, high in islice(others, max(bisect_right(others, (start, 1 << 64)) - 1, 0), None):
+        if low >= end:
+            break
+        if at < low:
+            found.append((at, low))
+        at = max(at, high)
+    return (*found, (at, end)) if at < end else tuple(found)
 
 
 def intersected(ranges: Sequence[Range], allowed: Sequence[Range]) -> tuple[Range, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import struct
 import subprocess
@@ -78,6 +79,7 @@ class Part:
 
 def run() -> Result:
     """Measure one job in turns with and without a recorder."""
+    others = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         compile_source(place / "relax.c", SOURCE, [str(BIN / "rankcc"), "-O2"], place / "relax")
@@ -101,7 +103,8 @@ def run() -> Result:
         "job's own, without the tool's. Elapsed time contains the pauses, and what the tool takes from the job where "
         "other programs keep the machine's processors busy. The command asks for 100 samples a second, and takes fewer "
         "where pauses, or the processor time that it takes from a job whose processors are all busy, would be more "
-        f"than {MOST_LOST:.0f} % of the job's time. Median of the pairs; in brackets, the middle half of them.",
+        f"than {MOST_LOST:.0f} % of the job's time. Median of the pairs; in brackets, the middle half of them. "
+        f"As it began, {others:.1f} other programs ran on {os.cpu_count()} processors (load average).",
         (
             Measurement(
                 f"processor time of a turn under `record`, beyond that alone ({middle(processor)})",

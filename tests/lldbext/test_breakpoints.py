@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.gdbext.breakpoints.test_breakpoints import code_of
+from tests.support.debuggers import holds_up_commands
 from tests.support.gdb.places import RANKS, SOURCES, Places, compile_program
 from tests.support.host.script import Told
 from tests.support.lldb.session import Session
 
+KERNEL_THREADS = ("rankrun",)  # their name
 TURNS = 40  # of every rank, where several run at once
 
 STOPS = """
@@ -210,7 +212,10 @@ tell("found", found)
 
 
 def test_several_kernel_threads(session: Session, rankrun: Path, program: Path) -> None:
-    """Ranks hit at the same time: each stop shows every rank on its own kernel thread."""
+    """Ranks hit at the same time: each stop shows every rank on its own kernel thread.
+
+    An LLDB that is asked by functions, as one that holds no commands up is, shows some as kernel threads at first.
+    """
     script = """
 ask("breakpoint set -n work")
 global process
@@ -222,7 +227,7 @@ for _ in range(20):
         break
     for thread in process:
         frame = thread.GetFrameAtIndex(0)
-        if frame.GetFunctionName() == "work" and "running" in thread.GetName():
+        if frame.GetFunctionName() == "work":
             found.append([thread.GetName(), frame.FindVariable("rank").GetValueAsSigned()])
     process.Continue()
 tell("found", found)
@@ -230,7 +235,8 @@ tell("exit", process.GetExitStatus())
 """
     told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, program, "end")
     assert {rank for _, rank in told["found"]} == set(range(RANKS)), told.output
-    assert all(name == f"rank {rank}: running" for name, rank in told["found"]), told["found"]
+    shown = [name for name, _ in told["found"] if name not in KERNEL_THREADS or holds_up_commands()]
+    assert shown and shown == [f"rank {rank}: running" for name, rank in told["found"] if name in shown], told["found"]
     assert told["exit"] == 0
 
 
@@ -247,7 +253,9 @@ tell("exit", process.GetExitStatus())
 """
     told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, ticks, TURNS)
     assert told["running"], told.output  # LLDB knows them as threads by then
-    assert all("running" in one["name"] and one["function"] == "tick" for one in told["stops"][1:]), told["stops"]
+    assert all(one["function"] == "tick" for one in told["stops"]), told["stops"]
+    named = [one["name"] for one in told["stops"][1:] if one["name"] not in KERNEL_THREADS or holds_up_commands()]
+    assert all("running" in name for name in named), told["stops"]
     assert (told["count"], told["exit"]) == (RANKS * TURNS, 0), told.output
     assert told.output.count(f" ticked {TURNS}\n") == RANKS
 
@@ -338,7 +346,7 @@ ask("finish")
 ask("rank 3")
 found.append([value("before"), value("optind"), ask("rank print optind")])
 ask("rank 1")
-found.append([value("before"), value("optind"), ask("p optind")])
+found.append([value("before"), value("optind"), printed("p optind")])
 tell("found", found)
 tell("more", ask("image lookup -n more"))
 """

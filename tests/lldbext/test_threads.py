@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import holds_up_commands
 from tests.support.gdb.places import RANKS, Places, compile_program
 from tests.support.host.script import Told
 from tests.support.lldb.session import Session
 from tests.support.running import StartJob
 
+NOT_HELD_UP = "this LLDB calls nothing before its own commands: names follow `rank N`, not `thread select`"
 USER_FRAMES = ("work", "wait_for", "spin", "stay", "main")
 
 NATIVE = """
@@ -24,7 +26,7 @@ for thread in process:
         if frame.GetFunctionName() not in ("wait_for", "spin", "stay", "main"):
             continue
         ask(f"frame select {frame.GetFrameID()}")
-        answers = [frame.GetFunctionName(), {}, ask("frame variable"), ask("p file_static")]
+        answers = [frame.GetFunctionName(), {}, ask("frame variable"), printed("p file_static")]
         for name in ("shared_name", "constant", "file_static", "pair", "pointer", "table", "move_on", "spin"):
             answers[1][name] = value("(long)&" + name)
         one["user"].append(answers)
@@ -77,7 +79,7 @@ def test_names_follow_the_selected_rank_in_host_frames(session: Session, places:
     found = []
     for rank in [*range({RANKS}), 1, 0]:
         ask(f"rank {{rank}}")
-        found.append([value("(long)&shared_name"), value("shared_name"), ask("p shared_name")])
+        found.append([value("(long)&shared_name"), value("shared_name"), printed("p shared_name")])
     tell("found", found)
     ask("rank none")
     tell("none", value("(long)&shared_name"))
@@ -89,6 +91,7 @@ def test_names_follow_the_selected_rank_in_host_frames(session: Session, places:
     assert told["none"] not in {owned.address for owned in places.owned.values()}
 
 
+@pytest.mark.skipif(not holds_up_commands(), reason=NOT_HELD_UP)
 def test_names_follow_thread_select_in_host_frames(session: Session, places: Places) -> None:
     """LLDB's own selection alone, which it tells nobody; the selected frame stays as well."""
     script = """
@@ -115,6 +118,7 @@ def test_names_follow_thread_select_in_host_frames(session: Session, places: Pla
         assert one["kept"] and one["rank"].startswith(f"Rank {rank} is selected"), one
 
 
+@pytest.mark.skipif(not holds_up_commands(), reason=NOT_HELD_UP)
 def test_what_is_selected_is_shown_before_symbols_move(session: Session, places: Places) -> None:
     """A thread of LLDB's own shows it; LLDB 19 hangs or crashes where modules change or the process runs meanwhile."""
     script = """
@@ -168,11 +172,11 @@ def test_without_a_rank_a_kernel_thread_is_selected(session: Session, places: Pl
     tell("rank", ask("rank"))
     tell("thread", [ask("thread list"), ask("bt"), ask("frame info")])
     tell("outside", value("(long)&shared_name"))
-    tell("shown", ask("p (long)&shared_name"))
+    tell("shown", printed("p (long)&shared_name"))
     ask("rank bt 1")
-    tell("after", [ask("rank"), ask("p (long)&shared_name")])
+    tell("after", [ask("rank"), printed("p (long)&shared_name")])
     ask("frame select 0")
-    tell("inside", ask("p shared_name"))
+    tell("inside", printed("p shared_name"))
     """
     told = session.attach(script, places.pid)
     last = RANKS - 1
@@ -265,13 +269,13 @@ def test_ranks_in_passing_look_as_they_would_as_threads(session: Session, places
             return found
 
     before = code()
-    every = [ask(command) for command in commands]
+    every = [printed(command) for command in commands]
     ask("rank threads --most 1")
     ask("breakpoint set -n move_on")
     ask("rank 3")
     ask("frame select 1")
     place = ask("frame info")
-    few = [ask(command) for command in commands]
+    few = [printed(command) for command in commands]
     tell("answers", [list(row) for row in zip(commands, every, few)])
     tell("kept", ask("frame info") == place)
     tell("modules", len([one for one in target.modules if one.file.basename == "places"]))
@@ -318,12 +322,23 @@ def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, r
     """LLDB 19 ends stacks behind functions that the compiler has split, and looks for their variables elsewhere.
 
     `rank bt` goes on and numbers on, `rank print` gives no such variable, and LLDB's own commands come with a warning.
+    Of an LLDB that has the stack right nothing is replaced, and nothing is said.
     """
     program = compile_program("rankcxx", tmp_path, "split.cpp", "-O2")
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
     told = session.attach(SPLIT, job.pid)
-    assert "main" not in told["bt"], "LLDB has learnt it: take the test and lost_frames.py out"
+    if "`main(" in told["bt"]:
+        assert (
+            re.findall(r"^#\d+ .*\b(waiting|between|main) \(", told["rank bt /waiting/"], re.MULTILINE)
+            == [
+                *("waiting", "between", "main"),
+            ]
+            * 2
+        )
+        assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
+        assert "LLDB takes" not in told.output + "".join(map(str, told.facts.values()))
+        return
     for rank, stack in enumerate(told["rank bt 0-1"].split("\n\n")):
         found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(\.\.\.\) at \S*split\.cpp:\d+$", stack, re.MULTILINE)
         first = int(found[0][0])

@@ -27,10 +27,30 @@ def gdb_version() -> tuple[int, int]:
     return int(numbers[1]), int(numbers[2])
 
 
+def lldb_version() -> int:
+    """LLDB's major version."""
+    said = subprocess.run([str(find_lldb()), "--version"], capture_output=True, text=True, check=True).stdout
+    number = re.search(r"version (\d+)", said)
+    assert number is not None, said
+    return int(number[1])
+
+
+def holds_up_commands() -> bool:
+    """Whether LLDB calls an extension back before its own commands; 14 does not, 19 does."""
+    return lldb_version() >= 16
+
+
 def find_lldb(program: str = "lldb") -> Path:
     """The path of LLDB, or of a program that belongs to it: `lldb-dap` of lldb-19 is lldb-dap-19."""
     chosen = os.environ.get(LLDB)
     return _first(*(str(Path(one).with_name(program + _suffix(one))) for one in ([chosen] if chosen else LLDBS)))
+
+
+def find_adapter() -> Path:
+    """The path of LLDB's adapter for editors, which was lldb-vscode before LLDB 18."""
+    if lldb_version() >= 18:
+        return find_lldb("lldb-dap")
+    return _first(f"lldb-vscode-{lldb_version()}", "lldb-vscode")
 
 
 def _suffix(lldb: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
@@ -87,20 +87,19 @@ class ContentSource:
 
     def member(self, whole: ContainedObject, *names: str) -> ContainedObject:
         """The member by its path, through base classes; raises `NoValue` if the type has none."""
-        for name in names:
-            contained_object = self._find(whole, name)
-            if contained_object is None:
-                raise NoValue(f"its type has no member {name}")
-            whole = contained_object
-        return whole
+        offset, index, size = self._path(whole, names)
+        return ContainedObject(index, whole.address + offset, whole.data[offset : offset + size])
+
+    def _path(self, whole: ContainedObject, names: tuple[str, ...]) -> tuple[int, int, int]:
+        path = self.types.path(whole.type, names)
+        if path is None:
+            known = next(number for number in range(len(names)) if not self.types.path(whole.type, names[: number + 1]))
+            raise NoValue(f"its type has no member {names[known]}")
+        return path
 
     def has(self, whole: ContainedObject, name: str) -> bool:
         """Return whether an object has a member."""
-        return self._find(whole, name) is not None
-
-    def _find(self, whole: ContainedObject, name: str) -> Optional[ContainedObject]:
-        place = self.types.place(whole.type, name)
-        return None if place is None else self.at(whole, *place)
+        return self.types.place(whole.type, name) is not None
 
     def at(self, whole: ContainedObject, offset: int, index: int) -> ContainedObject:
         """The object of a type at an offset within another."""
@@ -109,7 +108,10 @@ class ContentSource:
 
     def word(self, whole: ContainedObject, *names: str) -> int:
         """A member that is a pointer or a count."""
-        data = self.member(whole, *names).data if names else whole.data
+        data = whole.data
+        if names:
+            offset, _, size = self._path(whole, names)
+            data = data[offset : offset + size]
         if not 1 <= len(data) <= 8:
             raise NoValue("it is cut short")
         return int.from_bytes(data, "little")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS, SOURCES, compile_program
 from tests.support.gdb.session import Session
 
@@ -52,6 +53,8 @@ def test_other_ranks_conditions_end_no_step(
     session: Session, rankrun: Path, ticks: Path, elements: int, breakpoint: str
 ) -> None:
     """GDB has the symbols of the rank whose condition it tests, and knows the end of a step by those of the other."""
+    if elements > 1 and gdb_version() < (13, 0):
+        pytest.skip("GDB 12 ends steps early where another thread hits a breakpoint meanwhile")
     source = (SOURCES / "ticks.c").read_text().splitlines()
     loop, last = (next(n for n, line in enumerate(source, 1) if text in line) for text in ("for (int i", "printf("))
     script = BEGIN.replace("BREAKPOINT", f"break {breakpoint}") + WALK.replace("LAST", str(last))

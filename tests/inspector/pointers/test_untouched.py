@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ int main(int argc, char **argv) {{
 def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many bytes each read of a core file or of a process took."""
     sizes: list[int] = []
-    read_file, read_process = os.pread, LiveTarget._read_by_call
+    read_file, read_process, copy_process = os.pread, LiveTarget._read_by_call, LiveTarget.copy_into
 
     def counted_file(descriptor: int, size: int, offset: int) -> bytes:
         data = read_file(descriptor, size, offset)
@@ -59,7 +60,12 @@ def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(len(data))
         return data
 
+    def counted_copy(self: LiveTarget, room: memoryview, vectors: array[int]) -> list[int]:
+        sizes.append(sum(vectors[1::2]))
+        return copy_process(self, room, vectors)
+
     monkeypatch.setattr(os, "pread", counted_file)
+    monkeypatch.setattr(LiveTarget, "copy_into", counted_copy)
     monkeypatch.setattr(LiveTarget, "_read_by_call", counted_process)
     return sizes
 
@@ -102,6 +108,12 @@ def check_findings(findings: list[dict[str, Any]]) -> None:
     assert found == list(range(1, RANKS))
 
 
+def check_report(report: Any) -> None:
+    check_findings(report["pointers"]["findings"])
+    (bulk,) = [value for value in report["globals"] if value["name"] == "bulk"]
+    assert bulk["verdict"] == "differs" and len(bulk["groups"]) == RANKS
+
+
 def check_read(read_bytes: list[int]) -> None:
     assert 0 < sum(read_bytes) < MOST_READ, sorted(read_bytes)[-20:]
 
@@ -116,9 +128,12 @@ def test_pointers_of_a_core_file(core: Path, read_bytes: list[int], capsys: pyte
     check_read(read_bytes)
 
 
+def test_report_of_a_process(job: Job, read_bytes: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    """What the pause copies counts, too."""
+    check_report(answered(capsys, "report", job.pid))
+    check_read(read_bytes)
+
+
 def test_report_of_a_core_file(core: Path, read_bytes: list[int], capsys: pytest.CaptureFixture[str]) -> None:
-    report = answered(capsys, "report", core)
-    check_findings(report["pointers"]["findings"])
-    (bulk,) = [value for value in report["globals"] if value["name"] == "bulk"]
-    assert bulk["verdict"] == "differs" and len(bulk["groups"]) == RANKS
+    check_report(answered(capsys, "report", core))
     check_read(read_bytes)

@@ -11,7 +11,7 @@ import pytest
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets import paused
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import BELOW, Plan, RecordedTarget, StackPlan, pause
+from pieglobalsfind.targets.paused import BELOW, Plan, RecordedTarget, StackPlan, pause, without
 from pieglobalsfind.targets.ptrace import Standstill
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 from tests.support.running import StartJob
@@ -115,3 +115,38 @@ def test_words_all_over_a_process(place: tuple[LiveTarget, int]) -> None:
     words = ScatteredWords(live, addresses)
     for _ in range(2):
         assert words.read() == [0, expected, 0, expected, expected, expected, turned, 0, 0, expected]
+
+
+def test_a_page_that_is_touched_after_the_plan(
+    start_job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for zeros, but copied in the next pause; those that are still untouched are zeros."""
+    size = 1 << 30
+    anonymous = PROGRAM.replace(f"None, {2 * PAGE}, 3, 2, file.fileno()", f"None, {size}, 3, 0x4022, -1")
+    (tmp_path / "page").write_bytes(b"")
+    job = start_job(sys.executable, "-c", anonymous, tmp_path / "page")
+    start = int(job.wait_for("AT ").split()[1], 16)
+    place = start + (size >> 1)
+
+    def after_a_change(pids: list[int]) -> Standstill:
+        with open(f"/proc/{job.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(place)
+            memory.write(b"ranklens")
+        return Standstill(pids)
+
+    live = LiveTarget(job.pid)
+    plan = Plan(untouched=without(start, start + size, live.backed(start, start + size)))
+    monkeypatch.setattr(paused, "Standstill", after_a_change)
+    (target,) = pause([(live, plan)])
+    assert target.read(start + PAGE, PAGE) == bytes(PAGE)
+    with pytest.raises(MemoryUnreadable):
+        target.read(start, size)
+    with pytest.raises(MemoryUnreadable):
+        target.read(place, 8)
+    missed = target.missed()
+    assert (
+        any(first <= place < last for first, last in missed) and sum(last - first for first, last in missed) < 1 << 22
+    )
+    (again,) = pause([(live, plan.enlarged(missed))])
+    assert again.read(place - 8, 16) == bytes(8) + b"ranklens"
+    assert again.read(start, size).count(b"ranklens") == 1

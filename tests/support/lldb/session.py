@@ -1,8 +1,9 @@
 """Runs a real LLDB on a script, and brings back what the script found by a file.
 
 Takes LLDB's path, a Python script, and what to debug. The script has `debugger`, `target`, `process`, `ask(command)`
-(LLDB's answer, or "error: ..."), `value(expression)` (an int, in the selected frame), `kill()` (the process; comes back
-once LLDB takes it for exited) and `tell(name, what JSON can hold)`. Never judges.
+(LLDB's answer, or "error: ..."), `printed(command)` (the same without a result's number), `value(expression)` (an int,
+in the selected frame), `kill()` (the process; comes back once LLDB takes it for exited) and `tell(name, what JSON can
+hold)`. Never judges.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.support.running import ROOT
 EXTENSION = ROOT / "lldbext"
 
 PRELUDE = """
-import json, os, sys
+import json, os, re, sys
 import lldb
 
 told = {}
@@ -42,6 +43,9 @@ def ask(command):
 def value(expression):
     found = target.GetProcess().GetSelectedThread().GetSelectedFrame().EvaluateExpression(expression)
     return found.GetValueAsSigned() if found.GetError().Success() else str(found.GetError())
+
+def printed(command):  # by an old LLDB with the number that it gives to the result
+    return re.sub(r"\\$[0-9]+ = ", "", ask(command))
 
 def functions(thread):
     return [frame.GetFunctionName() for frame in thread]
