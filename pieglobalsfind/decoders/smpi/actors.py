@@ -51,15 +51,18 @@ def find_actors(target: Target, library: SimgridLibrary) -> Optional[list[Actor]
     if not engine:
         return []
     (words,) = words_of(target, [engine], ENGINE_WORDS, FEWEST_WORDS)
-    is_empty = False
+    is_empty = is_damaged = False
     for at in range(len(words) - 4):
         header, count = engine + 8 * at, words[at + 4]
         if words[at] >> 32 == 0 and words[at] <= 1 and 0 < count <= MOST_ACTORS and words[at + 1]:
-            actors = _actors(target, library, _Tree(words[at + 1], header, count))
-            if actors is not None:
-                return actors
+            tree = _Tree(words[at + 1], header, count)
+            if _has_an_actor(target, library, tree):
+                actors = _actors(target, library, tree)
+                if actors is not None:
+                    return actors
+                is_damaged = True
         is_empty |= words[at : at + 5] == (0, 0, header, header, 0)
-    return [] if is_empty else None
+    return [] if is_empty and not is_damaged else None
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,14 @@ class _Tree:
     count: int
 
 
-def _actors(target: Target, library: SimgridLibrary, tree: _Tree) -> Optional[list[Actor]]:
-    """None if it is another map: a list of actors has a context in every one."""
+def _has_an_actor(target: Target, library: SimgridLibrary, tree: _Tree) -> bool:
+    """Whether a map may be the list of actors: its root's value is an actor with a context."""
     (root,) = words_of(target, [tree.root], NODE_WORDS, NODE_WORDS)
-    if not root or root[1] != tree.header or not _with_contexts(target, library, {root[4]: root[5]}):
-        return None
+    return bool(root) and root[1] == tree.header and bool(_with_contexts(target, library, {root[4]: root[5]}))
+
+
+def _actors(target: Target, library: SimgridLibrary, tree: _Tree) -> Optional[list[Actor]]:
+    """All of a map; None unless each of its values is an actor with a context."""
     listed = _values(target, tree)
     if listed is None:
         return None
@@ -105,7 +111,8 @@ def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, in
     """Those that have a context, which has them."""
     addresses = list(listed.values())
     actors = words_of(target, addresses, ACTOR_WORDS, FEWEST_WORDS)
-    at = next((found for actor in actors for found in [_context_at(target, library, actor)] if found is not None), None)
+    found_at = (_context_at(target, library, address, words) for address, words in zip(addresses, actors))
+    at = next((place for place in found_at if place is not None), None)
     if at is None:
         return []
     contexts = words_of(target, [actor[at] if at < len(actor) else 0 for actor in actors], CONTEXT_WORDS, FEWEST_WORDS)
@@ -117,11 +124,13 @@ def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, in
     return found
 
 
-def _context_at(target: Target, library: SimgridLibrary, words: Words) -> Optional[int]:
-    """Which word of an actor leads to a context."""
-    places = [at for at, one in enumerate(words) if one and one % 8 == 0]
-    contexts = words_of(target, [words[at] for at in places], 1, 1)
-    return next((at for at, one in zip(places, contexts) if kind_of(library, one)), None)
+def _context_at(target: Target, library: SimgridLibrary, address: int, words: Words) -> Optional[int]:
+    """Which word of an actor leads to its own context: another one may lead to a context that is not the actor's."""
+    places = [at for at, word in enumerate(words) if word and word % 8 == 0]
+    classes = words_of(target, [words[at] for at in places], 1, 1)
+    places = [at for at, first in zip(places, classes) if kind_of(library, first)]
+    contexts = words_of(target, [words[at] for at in places], CONTEXT_WORDS, FEWEST_WORDS)
+    return next((at for at, context in zip(places, contexts) if address in context[1:]), None)
 
 
 def kind_of(library: SimgridLibrary, words: Sequence[int]) -> str:
