@@ -43,7 +43,7 @@ def _decoded(target: Target, runtime: str) -> RankTable:
         check_is_alive(target)
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",
-            "give the process that runs an AMPI, SMPI or PiP program, or one of rankrun or of a runtime with a registry",
+            "give the process of an AMPI, SMPI or PiP program, of rankrun, or of a runtime that has a registry",
         )
     if cut:
         table = replace(table, warnings=(*table.warnings, cut))
