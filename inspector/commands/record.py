@@ -45,8 +45,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Sample the stacks of all ranks of a running job until it ends, for a time, or until Ctrl-C; write "
-        "them to a file, and print how long each rank was in which MPI call. Each sample pauses the job. Where 100 "
-        "samples a second would slow it down by more than 2 %, there are fewer, and the output says so."
+        "them to a file, and print how long each rank was in which MPI call. Each sample pauses the job. There are "
+        "100 a second, or fewer where pauses and the command's own processor time would take more than 2 % of the "
+        "job's time; the output says so."
     )
     parser.epilog = "exit status: 0 done (by Ctrl-C, too), 1 no stack was found, 2 bad call or unreadable target"
     parser.add_argument("target", metavar="PID", help="a running process")
