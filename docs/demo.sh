@@ -38,7 +38,7 @@ read -r line <&3 && printf '%s\n' "$line"
 title "1. inspector report: every rank, and what differs between them"
 show inspector report "$job"
 
-title "   where every rank is, still without stopping the job"
+title "   where every rank is, without stopping the job"
 show inspector stacks "$job"
 
 title "2. GDB: ranks have backtraces and globals again"
