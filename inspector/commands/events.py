@@ -37,6 +37,7 @@ SENTENCES = {
     "copies begin": "copies of the program are about to be made",
     "copies made": "all copies of the program are made",
 }
+CHECKPOINT = {"leaves": "is written to a checkpoint", "arrived": "goes on after the checkpoint"}  # of its own process
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -178,6 +179,8 @@ def as_line(one: Notice) -> str:
 def saying(event: Event) -> str:
     """Return an event as a sentence's part."""
     move = f", move {event.moves}" if event.moves else ""
+    if event.other_process == event.process and event.kind in CHECKPOINT:
+        return CHECKPOINT[event.kind]
     if event.kind == "leaves":
         return f"leaves for {process(event.other_process)}{move}"
     if event.kind == "arrived":

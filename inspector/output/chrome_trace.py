@@ -130,4 +130,6 @@ class TraceDrawing:
 
 
 def _moving_name(left: Event) -> str:
+    if left.other_process == left.process:
+        return "is written to a checkpoint"
     return "leaves" if left.other_process < 0 else f"moves to process {left.other_process}"

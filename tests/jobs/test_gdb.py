@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -12,10 +14,11 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.targets import open_target
 from tests.support.gdb.session import Session
-from tests.support.job_programs import PROGRAMS, Build
+from tests.support.job_programs import PROGRAMS, STEPS, Build, run
 from tests.support.running import Job, StartJob
 from tests.support.waiting import wait_until
 
+from .test_checkpoint import wait_for_next, whole
 from .test_processes import children
 
 RANKS, PROCESSES, ROUNDS = 4, 2, 6
@@ -86,6 +89,46 @@ def test_a_breakpoint_hits_those_who_are_there(process: int, wandering: Job, ses
     assert Counter(rank for rank, _, _ in told["ranks"]) == +visits(process)
     assert wandering.finish() == 0, wandering.stderr()
     assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
+
+
+def test_no_checkpoint_has_a_breakpoint(
+    start_job: StartJob, build: Build, rankrun: Path, session: Session, stepped: list[str], tmp_path: Path
+) -> None:
+    """A restart without GDB would meet it, and die of SIGTRAP."""
+    folder, aside, go = tmp_path / "kept", tmp_path / "aside", tmp_path / "go"
+    job = start_job(
+        rankrun, "-n", RANKS, "--procs", PROCESSES, "--checkpoint", folder, "--every", 0.3, build("steps.c"), STEPS, go
+    )  # fmt: skip
+    pid = wait_for_processes(job)[0]
+    lines = (PROGRAMS / "steps.c").read_text().splitlines()
+    last = next(number for number, line in enumerate(lines, 1) if "MPI_Finalize" in line)
+
+    def keep_one() -> None:
+        wait_for_next(folder)
+        shutil.copytree(whole(folder)[-1], aside)
+        go.touch()
+
+    keeper = threading.Timer(0, keep_one)
+    keeper.start()
+    told = session.attach(
+        f"""
+        ask("handle SIG61 nostop noprint pass")
+        ask("break steps.c:{last}")
+        ranks = []
+        while gdb.selected_inferior().pid and len(ranks) < 10:
+            ask("continue")
+            if gdb.selected_inferior().pid:
+                ranks.append(value("$_rank"))
+        tell("ranks", ranks)
+        """,
+        pid,
+    )
+    keeper.join()
+    assert sorted(told["ranks"]) == [0, 1], told.output  # GDB has it again after each checkpoint
+    assert job.finish() == 0, job.stderr()
+    done = run("--restart", aside)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == stepped
 
 
 @pytest.mark.parametrize("command", ["next", "finish", "until", "advance wrong_values"])

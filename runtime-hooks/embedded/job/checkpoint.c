@@ -287,6 +287,14 @@ static void warn_of_open_files(int rank) {
     fprintf(stderr, "rankrun: rank %d has %s open, which will not be open when the job is restarted\n", rank, text);
 }
 
+/* Debuggers take their breakpoints out of a rank that is packed, and put them back where it arrives: a restart would
+ * meet them. */
+static void tell_of_packing(uint32_t kind, const struct rank_ticket *tickets, int count) {
+    for (int i = 0; i < count; i++)
+        if (tickets[i].record.state != RANK_DEBUG_STATE_EXITED)
+            rank_hooks_event(kind, ranks_record(tickets[i].record.rank), (uint32_t)process_index());
+}
+
 static int save_ranks(const struct wire_save *save) {
     int count = 0;
     struct rank_ticket *tickets = calloc((size_t)rank_total(), sizeof *tickets);
@@ -307,7 +315,9 @@ static int save_ranks(const struct wire_save *save) {
     }
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/process-%d.core", save->path, process_index());
+    tell_of_packing(RANK_DEBUG_EVENT_BEFORE_PACK, tickets, count);
     int error = core_file_write(path, tickets, (size_t)count);
+    tell_of_packing(RANK_DEBUG_EVENT_AFTER_UNPACK, tickets, count);
     for (int i = 0; i < count; i++)
         rank_client()->unpack(tickets[i].record.rank, tickets[i].inbox_content);
     free(tickets);
