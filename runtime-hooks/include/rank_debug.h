@@ -81,8 +81,8 @@ extern "C" {
 #define RANK_DEBUG_REGISTER_AT_OFFSET 1u /* the register's value is the 8 bytes at c + offset */
 #define RANK_DEBUG_REGISTER_IS_OFFSET 2u /* the register's value is c + offset */
 
-/* rank_debug_event kinds, in the order in which a rank meets them. A rank whose other process is its own is packed for a
- * checkpoint. */
+/* rank_debug_event kinds, in the order in which a rank meets them. A rank whose other process is its own is packed for
+ * a checkpoint. */
 #define RANK_DEBUG_EVENT_BEFORE_COPIES 1u /* rank is -1: the originals are loaded, nothing is copied yet */
 #define RANK_DEBUG_EVENT_AFTER_COPIES 2u  /* rank is -1: every copy is made, no rank has run */
 #define RANK_DEBUG_EVENT_CREATED 3u       /* the rank's image is whole and in the registry; it has not run */
