@@ -31,7 +31,8 @@ SETTLE = "maintenance ranklens-settle"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
-AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")
+ADDING = ("add-inferior", "clone-inferior")
+AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING + ADDING), "enable hookpost-once", "enable hookpost-count")
 
 _extension: Optional[Extension] = None
 
@@ -64,6 +65,7 @@ class Extension:
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
+        events.new_inferior.connect(lambda _: self._post_settling())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)

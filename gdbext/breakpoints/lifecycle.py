@@ -32,7 +32,6 @@ from gdbext.breakpoints.rank_breakpoints import (
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, locations_of
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
@@ -311,8 +310,6 @@ class Breakpoints:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
         if self._face.inferiors.is_moving:
             self._has_moved = True
-            if isinstance(breakpoint, Pinned):  # GDB has put it into every inferior anew
-                self._pending.add(breakpoint)
             return
         if follows(breakpoint) and self._stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
@@ -342,6 +339,7 @@ class Breakpoints:
             return
         self._settles = True
         try:
+            self._bind()
             self._enable_counts.tell()
             for _ in range(ROUNDS):  # what is done here GDB tells, too
                 if not self._pending:
@@ -355,6 +353,15 @@ class Breakpoints:
         finally:
             self._settles = False
 
+    def _bind(self) -> None:
+        """Keep ranks' breakpoints out of other inferiors, once there are any."""
+        for inferior in gdb.inferiors() if len(gdb.inferiors()) > 1 else ():
+            if inferior.num in self._lives and not is_running(inferior):
+                followers = self._lives[inferior.num].followers
+                if followers.are_unbound:
+                    with within(inferior.num):
+                        followers.bind()
+
     def _settle_one(self, breakpoint: gdb.Breakpoint) -> None:
         try:
             self._changed(breakpoint)
@@ -365,8 +372,6 @@ class Breakpoints:
                 self._changed(breakpoint)
 
     def _changed(self, breakpoint: gdb.Breakpoint) -> None:
-        if isinstance(breakpoint, Pinned):
-            breakpoint.stay()
         if not follows(breakpoint):
             if catches_in_code(breakpoint):
                 self.watch_events()

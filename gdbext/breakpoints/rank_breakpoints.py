@@ -6,7 +6,7 @@ the inferior. It stops by the user's breakpoint's rules: condition, ignore count
 In code that ranks share, such as the MPI library's, GDB stops by itself; but a condition it would test with the names
 of whichever rank has them at the moment. There one follower tests it with those of the rank that comes by.
 
-GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own.
+GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own (`Pinned`).
 """
 
 from __future__ import annotations
@@ -179,10 +179,23 @@ class RankBreakpoints:
         It puts them into several inferiors, and as symbols move would warn that it no longer knows at which of their
         locations it has stopped.
         """
+        self._replace(lambda follower: follower.address == pc)
+
+    @property
+    def are_unbound(self) -> bool:
+        """Return whether GDB would put some of them into other inferiors."""
+        return any(not follower.is_bound for follower in self._standing.values())
+
+    def bind(self) -> None:
+        """Keep out of inferiors that are new what was made while there was one alone."""
+        self._replace(lambda follower: not follower.is_bound)
+
+    def _replace(self, which: Callable[[Follower], bool]) -> None:
         for key, old in list(self._standing.items()):
-            if old.address == pc:
-                self._standing[key] = old.renewed()
-                old.delete()
+            if which(old):
+                with uninterrupted():
+                    self._standing[key] = old.renewed()
+                    old.delete()
 
     def is_here(self, rank: Rank) -> bool:
         """Return whether a rank is in this process and stays."""
@@ -235,7 +248,7 @@ class Follower(Pinned):
         key: Key,
         address: int,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, bound=len(gdb.inferiors()) > 1)
         self._hits = hits
         self.key = key
         self.rank = None if key[1] == SHARED else key[1]
