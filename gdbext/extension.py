@@ -26,6 +26,7 @@ from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
+from gdbext.symbols.focus import is_of_new_program
 
 SETTLE = "maintenance ranklens-settle"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
@@ -168,6 +169,10 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
+        if is_of_new_program(event.new_objfile):
+            with warnings("breakpoints of ranks that are gone may be there"):
+                self.breakpoints.forget(gdb.selected_inferior().num)
+                self.face.inferiors.executed()
         self.face.state().focus.original_loaded(path_in_target(event.new_objfile))
         self.breakpoints.loaded()
 

@@ -118,6 +118,15 @@ class Inferiors:
         if self._selection.inferior == inferior.num:
             self._selection.clear("the process has ended")
 
+    def executed(self) -> None:
+        """The selected inferior's process has executed another program: nothing of its ranks is left."""
+        self.has_run()
+        number = gdb.selected_inferior().num
+        if number in self._states:
+            self._states.pop(number).focus.drop()
+        if self._selection.inferior == number:
+            self._selection.forget("the process has executed another program")
+
     def settle(self) -> None:
         """After the end of the selected inferior's process: only then may GDB be told what its program is."""
         here = gdb.selected_inferior()

@@ -19,6 +19,7 @@ import gdb
 
 from gdbext.gdb_api.late_libraries import LateLibraries
 from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
+from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
@@ -107,6 +108,13 @@ class Focus:
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._kernel_library = ""
         self._late_libraries.forget()
+
+    def drop(self) -> None:
+        """Another program runs in the process; GDB has its symbols already in place of the main program's."""
+        with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
+            self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+        self._placed, self._instead, self._main_program, self.rank = (), (), "", None
+        self.announce()
 
     def restore_program(self) -> None:
         """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
@@ -368,6 +376,12 @@ def program_path() -> str:
     """The file that GDB has loaded as the program, "" if there is none."""
     space = gdb.current_progspace()
     return path_of(space) if space is not None else ""
+
+
+def is_of_new_program(objfile: gdb.Objfile) -> bool:
+    """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries."""
+    is_program = bool(gdb.selected_inferior().pid) and path_of(objfile) == program_path()
+    return is_program and execute("info sharedlibrary").startswith("No shared libraries")
 
 
 def is_main_program(elf_object: Object) -> bool:

@@ -1,0 +1,123 @@
+"""Programs that other inferiors start while the first one has breakpoints in its ranks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.debuggers import gdb_version
+from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.session import Session
+
+pytestmark = pytest.mark.skipif(gdb_version() < (13, 0), reason="several inferiors need GDB 13 (docs/gdb.md)")
+
+TURNS = 2
+
+TO_THE_END = """
+def to_the_end(number):
+    "Where the inferior stops, from where it stands to its end."
+    ask("inferior %d" % number), ask("rank")  # which selects the one that runs
+    stops = []
+    while gdb.selected_inferior().pid and len(stops) < 50:
+        stops.append([gdb.selected_inferior().num, value("$_rank"), gdb.newest_frame().name()])
+        said.append(ask("continue"))
+    return stops
+
+said = []
+"""
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A program without ranks that counts the calls of a function, and fails if its code is not as it was built."""
+    source = tmp_path / "plain.c"
+    source.write_text(
+        "int calls;\n"
+        "int count(void) { return ++calls; }\n"
+        "int main(void) { for (int i = 0; i < 3; i++) count(); return calls == 3 ? 0 : 1; }\n"
+    )
+    program = tmp_path / "plain"
+    subprocess.run(["gcc", "-g", source, "-o", program], check=True)
+    return program
+
+
+@pytest.mark.parametrize("adding", ["add-inferior -exec {rankrun}", "clone-inferior"])
+def test_a_second_job_starts_and_stops_like_the_first(
+    session: Session, rankrun: Path, ticks: Path, adding: str
+) -> None:
+    told = session.run(
+        f"""
+{TO_THE_END}
+ask("break tick")
+ask("run")
+ask({adding.format(rankrun=rankrun)!r})
+ask("inferior 2")
+ask("set args -n {RANKS} {ticks} {TURNS}")
+said.append(ask("run"))
+tell("second", to_the_end(2))
+tell("first", to_the_end(1))
+tell("said", said)
+tell("hits", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    for number, stops in ((2, told["second"]), (1, told["first"])):
+        expected = {(number, rank, "tick"): TURNS for rank in range(RANKS)}
+        assert Counter(map(tuple, stops)) == expected, told.output
+    assert told.output.count(f"ticked {TURNS}") == 2 * RANKS
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
+    assert "warning" not in "".join(told["said"]), told["said"]
+
+
+@pytest.mark.parametrize("always_inserted", ["on", "off"])
+def test_a_program_without_ranks_is_left_alone(
+    session: Session, rankrun: Path, ticks: Path, plain: Path, always_inserted: str
+) -> None:
+    """GDB puts a user's breakpoint there, and none of the first inferior's ranks."""
+    told = session.run(
+        f"""
+{TO_THE_END}
+from gdbext.gdb_api.locations import every_breakpoint
+ask("set breakpoint always-inserted {always_inserted}")
+ask("break tick")
+ask("break count")
+ask("run")
+ask("add-inferior -exec {plain}")
+ask("inferior 2")
+said.append(ask("run"))
+tell("internal", sorted({{group for one in every_breakpoint() if not one.visible and hasattr(one, "rank")
+                          for place in one.locations for group in place.thread_groups}}))
+stops = []
+while gdb.selected_inferior().pid and len(stops) < 10:
+    stops.append([gdb.selected_inferior().num, gdb.newest_frame().name(), value("calls")])
+    said.append(ask("continue"))
+tell("second", stops)
+tell("status", value("$_exitcode"))
+tell("first", to_the_end(1))
+tell("said", said)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["internal"] == [1]
+    assert told["second"] == [[2, "count", calls] for calls in range(3)], told.output
+    assert told["status"] == 0
+    assert Counter(rank for _, rank, _ in told["first"]) == dict.fromkeys(range(RANKS), TURNS)
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
