@@ -169,7 +169,7 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
-        if is_of_new_program(event.new_objfile):
+        if not self.face.inferiors.is_moving and is_of_new_program(event.new_objfile):
             with warnings("breakpoints of ranks that are gone may be there"):
                 self.breakpoints.forget(gdb.selected_inferior().num)
                 self.face.inferiors.executed()

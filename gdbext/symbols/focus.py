@@ -380,7 +380,7 @@ def program_path() -> str:
 
 def is_of_new_program(objfile: gdb.Objfile) -> bool:
     """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries."""
-    is_program = bool(gdb.selected_inferior().pid) and path_of(objfile) == program_path()
+    is_program = path_of(objfile) == program_path() and bool(gdb.selected_inferior().pid) and not is_core()
     return is_program and execute("info sharedlibrary").startswith("No shared libraries")
 
 

@@ -1,4 +1,4 @@
-"""Programs that other inferiors start while the first one has breakpoints in its ranks."""
+"""Programs that start while GDB has breakpoints in ranks: in other inferiors, or executed by a rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import Session
 
-pytestmark = pytest.mark.skipif(gdb_version() < (13, 0), reason="several inferiors need GDB 13 (docs/gdb.md)")
+several_inferiors = pytest.mark.skipif(gdb_version() < (13, 0), reason="several inferiors need GDB 13 (docs/gdb.md)")
 
 TURNS = 2
 
@@ -49,6 +49,7 @@ def plain(tmp_path: Path) -> Path:
     return program
 
 
+@several_inferiors
 @pytest.mark.parametrize("adding", ["add-inferior -exec {rankrun}", "clone-inferior"])
 def test_a_second_job_starts_and_stops_like_the_first(
     session: Session, rankrun: Path, ticks: Path, adding: str
@@ -82,6 +83,7 @@ tell("hits", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
     assert "warning" not in "".join(told["said"]), told["said"]
 
 
+@several_inferiors
 @pytest.mark.parametrize("always_inserted", ["on", "off"])
 def test_a_program_without_ranks_is_left_alone(
     session: Session, rankrun: Path, ticks: Path, plain: Path, always_inserted: str
@@ -120,4 +122,43 @@ tell("said", said)
     assert told["second"] == [[2, "count", calls] for calls in range(3)], told.output
     assert told["status"] == 0
     assert Counter(rank for _, rank, _ in told["first"]) == dict.fromkeys(range(RANKS), TURNS)
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
+
+
+@pytest.mark.parametrize("catch", [False, True])
+def test_a_rank_executes_another_program(
+    session: Session, rankrun: Path, plain: Path, tmp_path_factory: pytest.TempPathFactory, catch: bool
+) -> None:
+    """Breakpoints of users stop there as they would without ranks, those of ranks are gone with these."""
+    executes = compile_program("rankcc", tmp_path_factory.mktemp("executes"), "executes.c")
+    told = session.run(
+        f"""
+        said = []
+        ask("break tick")
+        ask("break count")
+        if {catch}:
+            ask("catch exec")
+        ask("run")
+        stops = []
+        while gdb.selected_inferior().pid and len(stops) < 20:
+            name = gdb.newest_frame().name()
+            stops.append([name, value("calls") if name == "count" else value("$_rank")])
+            said.append(ask("continue"))
+        tell("stops", stops)
+        tell("status", value("$_exitcode"))
+        tell("rank", [ask("rank"), value("$_rank")])
+        tell("said", said)
+        """,
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        executes,
+        plain,
+    )
+    ranks, count = told["stops"][:RANKS], [stop for stop in told["stops"][RANKS:] if stop[0] == "count"]
+    assert sorted(ranks) == [["tick", rank] for rank in range(RANKS)], told.output
+    assert count == [["count", calls] for calls in range(3)], told.output
+    assert len(told["stops"]) == RANKS + 3 + catch
+    assert told["status"] == 0 and told["rank"][1] == -1
     assert "annot" not in "".join(told["said"]) + told.output, told.output
