@@ -22,7 +22,7 @@ from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
-from gdbext.selection.selection import rank_at
+from gdbext.selection.selection import rank_at, rank_by_code
 from gdbext.selection.visiting import RankVisitor
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
@@ -63,7 +63,8 @@ class GdbDebugger(RankVisitor):
 
     def rank_that_runs(self) -> Optional[int]:
         """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
-        rank = rank_at(self.moment(), int(gdb.parse_and_eval("$sp")) % ADDRESS)
+        moment = self.moment()
+        rank = rank_at(moment, int(gdb.parse_and_eval("$sp")) % ADDRESS) or rank_by_code(moment)
         return None if rank is None else rank.rank
 
     def own_frames(self) -> Iterator[gdb.Frame]:
