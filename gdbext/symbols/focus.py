@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
+from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.late_libraries import LateLibraries
 from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
 from gdbext.gdb_api.locations import taken_out
@@ -71,6 +72,7 @@ class Focus:
         self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._apart: Optional[Apart] = None
+        self._speaks = False  # the language of the program
         self.moving = False
         self.moves = 0  # how often GDB's symbols were replaced
 
@@ -106,6 +108,7 @@ class Focus:
         )
         self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
+        self._speaks = False
         self._kernel_library = ""
         self._late_libraries.forget()
 
@@ -179,11 +182,22 @@ class Focus:
                             self._watches.leave(self.rank, inserted)
                         self._place(placed)
                 self.rank = rank
+                self._speak()
                 self.announce()
         finally:
             self.moving = False
             self._on_move()
         return failures
+
+    def _speak(self) -> None:
+        """Have GDB read expressions in the language of the program's `main` where a frame has none, as in a process.
+
+        It has chosen by the launcher's, before it knew the program.
+        """
+        if self._placed and not self._speaks:
+            self._speaks = True
+            if is_automatic():
+                execute("set language auto")
 
     @contextmanager
     def beside(self, moment: ProcessView, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:
