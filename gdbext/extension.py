@@ -29,6 +29,7 @@ from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
 
 SETTLE = "maintenance ranklens-settle"
+SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
@@ -58,8 +59,10 @@ class Extension:
         info_symbol.bind(self.face)
         self._unread_libraries = UnreadLibraries()
         hooks.Called(SETTLE, self._settle)
+        hooks.Called(SETTLE_DPRINTF, self._dprintf_was_made)
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
-        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-file": SETTLE_PROGRAM})
+        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-dprintf": SETTLE_DPRINTF})
+        hooks.define({"hookpost-file": SETTLE_PROGRAM})
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -209,6 +212,10 @@ class Extension:
             return
         with warnings("breakpoints may be missing in ranks"):
             self.breakpoints.settle()
+
+    def _dprintf_was_made(self) -> None:
+        self.breakpoints.dprintfs.were_made()
+        self._settle()
 
     def _restarted(self) -> None:
         self.face.inferiors.has_run()

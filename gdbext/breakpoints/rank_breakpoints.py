@@ -21,6 +21,7 @@ import gdb
 
 from gdbext.breakpoints import conditions
 from gdbext.breakpoints.conditions import ranks_of
+from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.internal_breakpoint import Pinned
@@ -65,8 +66,11 @@ class Hit:
 class RankBreakpoints:
     """Those of one inferior; methods that take a moment are for when it is the selected one."""
 
-    def __init__(self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits) -> None:
+    def __init__(
+        self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits, dprintfs: Dprintfs
+    ) -> None:
         self._face = face
+        self._dprintfs = dprintfs
         self._hits = hits
         self._inferior = inferior
         self._on_hit = on_hit
@@ -83,9 +87,12 @@ class RankBreakpoints:
         self._give_back(wanted)
         self.drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
-            if key not in self._standing:
+            if key in self._standing:
+                self._standing[key].user = user
+            else:
                 with uninterrupted():  # else GDB might have one of which nothing is known here
-                    self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+                    kind = DprintfFollower if isinstance(user, Dprintf) else Follower
+                    self._standing[key] = kind(self._face, self._on_hit, self._hits, user, key, address)
                     self._standing[key].peers = self._at
         self.share_out()
 
@@ -110,9 +117,9 @@ class RankBreakpoints:
                 follower.leave(native=True)
 
     def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
-        for user in gdb.breakpoints():
-            if follows(user) and user.enabled:
-                if user.condition or user.commands:  # which mean the rank that comes by
+        for user in (*filter(follows, gdb.breakpoints()), *self._dprintfs.known):
+            if user.enabled:
+                if user.condition or user.commands or isinstance(user, Dprintf):  # which mean the rank that comes by
                     for address in self._shared(moment, user):
                         yield (user.number, SHARED, address), (user, address)
                 places = self._places(moment, user)
@@ -254,31 +261,26 @@ class Follower(Pinned):
         self.rank = None if key[1] == SHARED else key[1]
         self._on_hit = on_hit
         self._face = face
-        self._user = user
+        self.user = user  # whose breakpoint this one stands for
         self.is_silenced = False
         self.peers: Callable[[int], Iterator[Follower]] = lambda address: iter(())
         self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
 
     def renewed(self) -> Follower:
         """Return a new breakpoint of GDB's at the same place."""
-        follower = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        follower = type(self)(self._face, self._on_hit, self._hits, self.user, self.key, self.address)
         follower.peers = self.peers
         return follower
 
-    @property
-    def user(self) -> gdb.Breakpoint:
-        """Return the user's breakpoint that this one stands for."""
-        return self._user
-
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
-        for one in locations_in(self._user, self.home) if self._user.is_valid() else ():
+        for one in locations_in(self.user, self.home) if self.user.is_valid() else ():
             if one.address == self.address and bool(one.enabled) != native:
                 one.enabled = native
 
     def _adopt_commands(self) -> None:
         """What GDB does once it has stopped: it takes them after it has asked `stop`."""
-        self.commands = self._user.commands or ""
+        self.commands = self.user.commands or ""
 
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
@@ -306,7 +308,7 @@ class Follower(Pinned):
         return True
 
     def _is_meant(self) -> bool:
-        user = self._user
+        user = self.user
         if not user.is_valid() or not user.enabled or self.home != gdb.selected_inferior().num:
             return False
         if self._is_native() or not self._is_thread():
@@ -327,18 +329,18 @@ class Follower(Pinned):
     def _tell_error(self, error: str) -> None:
         from pieglobalsfind.shell.escape import escape
 
-        gdb.write(f"Error in testing condition for breakpoint {self._user.number}:\n{escape(error)}\n")
+        gdb.write(f"Error in testing condition for breakpoint {self.user.number}:\n{escape(error)}\n")
 
     def _is_ignored(self) -> bool:
         """Count a hit; whether the user wants to ignore it."""
-        self._hits.add(self._user.number, self.rank)
-        if self._user.ignore_count > 0:
-            self._user.ignore_count -= 1
+        self._hits.add(self.user.number, self.rank)
+        if self.user.ignore_count > 0:
+            self.user.ignore_count -= 1
             return True
         return False
 
     def _hit(self) -> Hit:
-        user = self._user
+        user = self.user
         with warnings("the rank's symbols are missing"):
             self._move_symbols()
         silent = has_silent_commands(user)
@@ -367,11 +369,11 @@ class Follower(Pinned):
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""
         came_first, self._came_first = self._came_first, False
         return not came_first and any(
-            one.enabled and one.address == self.address for one in locations_in(self._user, self.home)
+            one.enabled and one.address == self.address for one in locations_in(self.user, self.home)
         )
 
     def _is_thread(self) -> bool:
-        wanted = self._user.thread
+        wanted = self.user.thread
         return wanted is None or wanted == gdb.selected_thread().global_num
 
     def _is_true(self, condition: str) -> bool:
@@ -392,7 +394,7 @@ class Follower(Pinned):
             raise TargetError(f"its stop() can't be asked of rank {self.rank} while rank {stepping} steps")
         self._move_symbols()
         try:
-            return bool(self._user.stop())
+            return bool(self.user.stop())
         except Exception as error:
             gdb.write(f"Python Exception {type(error)}: {error}\n", gdb.STDERR)
             return True
@@ -406,6 +408,25 @@ class Follower(Pinned):
             for peer in self.peers(self.address):
                 peer._came_first = peer.number < self.number
         focus.move(self._face.moment(), self.rank, inserted=True)
+
+
+class DprintfFollower(Follower):
+    """Prints in one rank what a dprintf prints where GDB has it, and never stops."""
+
+    def stop(self) -> bool:
+        """Print, inside GDB's handling of the stop."""
+        with warnings("a dprintf is missing"):
+            if self._is_meant() and not self._is_ignored():
+                self._move_symbols()
+                # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
+                gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+        return False
+
+    def _is_ignored(self) -> bool:
+        if self.user.ignore_count > 0:
+            self.user.ignore_count -= 1
+            return True
+        return False
 
 
 def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
@@ -441,16 +462,8 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 
 def is_anything_in_code() -> bool:
-    """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
-    return (
-        any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
-        or has_dprintf()
-    )
-
-
-def has_dprintf() -> bool:
-    """Whether a dprintf is enabled; GDB's Python does not list them."""
-    return re.search(r"^\d+\s+dprintf\s+\w+\s+y", execute("info breakpoints"), re.MULTILINE) is not None
+    """Whether the user has breakpoints for which symbols have to be moved in time, while ranks are made; see dprintf.py."""
+    return any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
 
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:
