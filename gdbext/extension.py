@@ -172,7 +172,8 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
-        if not self.face.inferiors.is_moving and is_of_new_program(event.new_objfile):
+        inferiors = self.face.inferiors
+        if inferiors.is_known and not inferiors.is_moving and is_of_new_program(event.new_objfile):
             with warnings("breakpoints of ranks that are gone may be there"):
                 self.breakpoints.forget(gdb.selected_inferior().num)
                 self.face.inferiors.executed()

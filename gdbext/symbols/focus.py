@@ -393,8 +393,12 @@ def program_path() -> str:
 
 
 def is_of_new_program(objfile: gdb.Objfile) -> bool:
-    """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries."""
-    is_program = path_of(objfile) == program_path() and bool(gdb.selected_inferior().pid) and not is_core()
+    """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries.
+
+    At a fork it reads the new process's program while the old process is the selected one.
+    """
+    is_here = objfile.progspace == gdb.selected_inferior().progspace
+    is_program = is_here and path_of(objfile) == program_path() and not is_core()
     return is_program and execute("info sharedlibrary").startswith("No shared libraries")
 
 

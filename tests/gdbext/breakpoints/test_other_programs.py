@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.debuggers import gdb_version
-from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.places import RANKS, SOURCES, compile_program
 from tests.support.gdb.session import Session
 
 several_inferiors = pytest.mark.skipif(gdb_version() < (13, 0), reason="several inferiors need GDB 13 (docs/gdb.md)")
@@ -162,3 +162,31 @@ def test_a_rank_executes_another_program(
     assert len(told["stops"]) == RANKS + 3 + catch
     assert told["status"] == 0 and told["rank"][1] == -1
     assert "annot" not in "".join(told["said"]) + told.output, told.output
+
+
+@several_inferiors
+def test_a_step_over_a_fork_ends_where_it_does_in_a_process(
+    session: Session, rankrun: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Both processes stay; an error amid the event would have GDB come to its prompt while the step goes on."""
+    forks = compile_program("rankcc", tmp_path_factory.mktemp("forks"), "forks.c")
+    told = session.run(
+        """
+        ask("set detach-on-fork off")
+        ask("break begin")
+        ask("run")
+        ask("finish")
+        ask("next")
+        line = gdb.selected_frame().find_sal().line
+        tell("line", line)
+        tell("known", [value("$_rank"), value("child > 0"), len(gdb.inferiors())])
+        """,
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        forks,
+    )
+    lines = (SOURCES / "forks.c").read_text().splitlines()
+    assert "after the fork" in lines[told["line"] - 1], told.output
+    assert told["known"] == [0, 1, 2]
