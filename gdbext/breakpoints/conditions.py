@@ -110,7 +110,7 @@ class ConditionNames:
 
     def _refusal(self, name: str) -> TargetError:
         return TargetError(
-            f"rank {self._rank}'s {name} can't be told while rank {self._stepping} steps",
+            f"rank {self._rank}'s {name} can't be read while rank {self._stepping} steps",
             "the step ends here; `continue`, or delete the condition",
         )
 

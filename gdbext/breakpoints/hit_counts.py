@@ -141,8 +141,8 @@ class RankHits(gdb.Function):
                     if number not in followed:
                         if len(args) == 2 and gdb_breakpoint.hit_count:
                             raise UsageError(
-                                f"GDB counts the hits of breakpoint {number}, not whose they are: ranks share its code",
-                                f"rank break LOCATION {int(args[1])} has those of one rank",
+                                f"GDB counts the hits of breakpoint {number} for all ranks together, because they share its code",
+                                f"rank break LOCATION {int(args[1])} counts those of one rank",
                             )
                         return int(gdb_breakpoint.hit_count)
                     return self._hits.of(number, int(args[1]) if len(args) == 2 else None)

@@ -460,7 +460,7 @@ def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
     wrong = [location for location in locations if location.enabled and is_in_data(moment, location.address)]
     if wrong and len(wrong) == len(locations):
         user.enabled = False
-        gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is a variable's address, no code's]\n")
+        gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is the address of a variable, not of code]\n")
         return
     for one in wrong:
         one.enabled = False

@@ -376,7 +376,7 @@ class Follower(Pinned):
         """What the user's own `stop` method says; an error in it stops, as in GDB."""
         stepping = self._face.state().focus.rank
         if self.rank is not None and stepping not in (None, self.rank) and is_stepping():
-            raise TargetError(f"its stop() can't be asked of rank {self.rank} while rank {stepping} steps")
+            raise TargetError(f"its stop() can't be called for rank {self.rank} while rank {stepping} steps")
         self._move_symbols()
         try:
             return bool(self._user.stop())

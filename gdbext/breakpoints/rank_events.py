@@ -50,7 +50,7 @@ class RankEvents(gdb.Command):
             if word:
                 self._on = word == "on"
                 self.on_change()
-            gdb.write(f"Events of ranks are {'told' if self._on else 'not told'}.\n")
+            gdb.write(f"Rank events are {'on' if self._on else 'off'}.\n")
 
     def tell(self, kind: int, rank: int) -> None:
         """One event of the runtime."""

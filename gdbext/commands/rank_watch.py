@@ -46,7 +46,7 @@ def check_is_attached(moment: ProcessView, number: int) -> None:
     rank = moment.rank(number)
     if rank.address_space and not shared_memory_ranks.is_attached(moment, rank):
         process = f"process {rank.address_space}, which GDB is not attached to"
-        raise UsageError(f"rank {number} runs in {process}: what it writes can't be watched", "attach to that one")
+        raise UsageError(f"rank {number} runs in {process}: its writes can't be watched", "attach to that one")
 
 
 class RankWatch(gdb.Command):
@@ -84,7 +84,7 @@ class RankWatch(gdb.Command):
                 raise UsageError("no rank is selected", "name the ranks: rank watch EXPR 0-3")
             chosen = (rankset.Span(selected or 0, selected or 0),)
         if not expression:
-            raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
+            raise UsageError("no expression to watch is given", "for instance: rank watch residual 3")
         return expression, self._face.job().select(chosen, self._face.location)
 
 

@@ -50,7 +50,7 @@ class CheckRunning(gdb.Command):
             self._report_own_command()
             return
         if selection.rank is None or not selection.is_suspended:
-            with warnings("a rank that leaves may take the step's end along"):
+            with warnings("the rank may leave this process before the step ends"):
                 self._before()
                 if argument == "finish":
                     InlineFinish.begin()

@@ -29,7 +29,7 @@ def gdb_errors() -> Iterator[None]:
     except gdb.error as error:  # gdb.MemoryError is one
         raise DebuggerError(str(error).strip().rstrip(".") or "GDB refused without a reason") from error
     except UnicodeEncodeError as error:
-        raise DebuggerError("GDB takes no name from its Python that is not UTF-8") from error
+        raise DebuggerError("GDB's Python accepts only names in UTF-8") from error
 
 
 class UsersCommands:

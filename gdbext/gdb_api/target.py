@@ -70,7 +70,7 @@ def kind_of_connection(number: int) -> str:
 def _core_path() -> str:
     match = re.search(_CORE, execute("info files"))
     if match is None:
-        raise TargetError("GDB does not tell the core file's path", "open it with `core-file PATH`")
+        raise TargetError("GDB does not report the core file's path", "open it with `core-file PATH`")
     return match.group(1)
 
 

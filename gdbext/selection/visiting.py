@@ -149,7 +149,7 @@ class RankVisitor:
         if not is_return_address(
             target, processor(), registers[processor().pc]
         ):  # GDB would look for it in the function before
-            selection.clear("what you asked for was never entered")
+            selection.clear("the part that you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
         from gdbext.selection.contexts import walk
 
@@ -174,7 +174,7 @@ class RankVisitor:
             innermost = next(self.folded(own, lambda frame: frame).shown, None)
             if innermost is None:
                 selection.clear(f"rank {rank} has no frames")
-                raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+                raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known of it")
             if innermost.find_sal().symtab is None:
                 frames.speak_as_program(selection.stack)
             innermost.select()
@@ -189,7 +189,7 @@ class RankVisitor:
         state = self.state()
         failures = state.focus.move(moment, rank)
         if rank is not None and not path_of(gdb.selected_inferior().progspace):
-            failures = (*failures, "GDB has not been told the program, and stacks are wrong without: `file PROGRAM`")
+            failures = (*failures, "GDB does not know the program, and stacks are wrong without it: `file PROGRAM`")
         for failure in failures:
             if failure not in state.told:
                 state.told.add(failure)

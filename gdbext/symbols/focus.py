@@ -188,7 +188,7 @@ class Focus:
         placed, failures = self._planned(moment, rank, wanted)
         self._views_apart = kept  # those of `rank` are gone afterwards
         if failures or any(loaded_symbols.is_main for loaded_symbols in placed):
-            raise TargetError(f"rank {rank} can't be looked into while rank {self.rank} steps", "the step ends here")
+            raise TargetError(f"rank {rank} can't be shown while rank {self.rank} steps", "the step ends here")
         objfiles, added, stepping = gdb.objfiles(), [], self.rank
         self.moving = True
         try:
@@ -273,7 +273,7 @@ class Focus:
                     plain.path, variables, rank_debug_file.Instance(owner, elf_object, elsewhere), plain.bias
                 )
             except (OSError, ObjectFileError) as error:
-                return Absent(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
+                return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
             self._views_apart = {key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
 

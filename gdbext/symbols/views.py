@@ -79,7 +79,7 @@ def cache_directory() -> str:
     """Where views are kept: the user's own folder, closed to other users."""
     folder = cache_folder("views")
     if folder is None:
-        raise ObjectFileError("there is no folder for views of ELF files", "set XDG_CACHE_HOME")
+        raise ObjectFileError("no folder can keep views of ELF files", "set XDG_CACHE_HOME")
     return private_directory(folder)
 
 

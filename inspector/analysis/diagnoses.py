@@ -173,7 +173,7 @@ def exceptions(facts: Facts) -> Optional[Diagnosis]:
     return Diagnosis(
         "exceptions-in-byte-copy",
         RISK,
-        "AMPI's PIEglobals does not tell the unwinder of its copies, so that no exception is caught in a rank",
+        "AMPI's PIEglobals does not register its copies with the unwinder, so that no exception is caught in a rank",
         f".gcc_except_table has {facts.exception_tables} bytes",
         "use pip or fs there, or a runtime that registers the copies' frames, as the embedded one does",
     )

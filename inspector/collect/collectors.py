@@ -74,7 +74,7 @@ def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
     try:
         begun = speaker.receive(time.monotonic() + timeout)
         if isinstance(begun, Unavailable):
-            hint = "install the extra `mpi`, with your MPI's library where the loader looks"
+            hint = "install the extra `mpi`, with your MPI's library on the loader's search path"
             raise UsageError(f"--mpi needs mpi4py, {begun.reason}", hint)
         if isinstance(begun, LostWorker):
             yield alone(job, pictures, timeout, begun)
@@ -87,10 +87,10 @@ def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
 
 def alone(job: str, pictures: bool, timeout: float, lost: LostWorker) -> Gathered:
     """Without the others: by the first collector, as far as its launcher's word says that it is."""
-    sentence = f"collectors on other hosts can't be heard: MPI_Init {lost.reason}"
+    sentence = f"collectors on other hosts do not answer: MPI_Init {lost.reason}"
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
-    reader = Worker(partial(read, job, pictures, "the only collector that is heard"), is_quiet=True)
+    reader = Worker(partial(read, job, pictures, "the only collector that answers"), is_quiet=True)
     reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
     piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
@@ -129,11 +129,11 @@ class Collector:
         if self.place:
             self._say(self.parent, GATHERED, piece)
             if self._lost is not None:
-                raise RanklensError(f"{self._whose(self.place)} can't be heard any more: MPI {self._lost.reason}")
+                raise RanklensError(f"{self._whose(self.place)} no longer answers: MPI {self._lost.reason}")
             return Gathered(None, piece.name, piece.count)
         problems = tuple(self._silence(*one) for one in piece.silent)
         if self._lost is not None:
-            problems += (f"the other collectors can't be heard any more: MPI {self._lost.reason}",)
+            problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
         findings = replace(piece.found, problems=(*piece.found.problems, *problems))
         self._is_whole = not problems
         return Gathered(findings, piece.name, piece.count)
@@ -183,7 +183,7 @@ class Collector:
     def _silence(self, place: int, last: int) -> str:
         behind = range(place + 1, last + 1)
         hosts = ", ".join(sorted({self._hosts.get(one, "unknown") for one in behind})[:MOST_HOSTS])
-        more = f"; nor can those behind it be heard: {compact(behind)} (hosts: {hosts})" if behind else ""
+        more = f"; neither do those below it: {compact(behind)} (hosts: {hosts})" if behind else ""
         return f"{self._whose(place)} does not answer{more}"
 
     # ---- messages ----
@@ -294,7 +294,7 @@ class Collector:
             elif self._waits:
                 self._let_read()
             elif reads:
-                self._take(LostWorker(f"has not come to its end in {self._timeout:g} s"))
+                self._take(LostWorker(f"has not ended in {self._timeout:g} s"))
             else:
                 return
 

@@ -168,7 +168,7 @@ def finished(findings: Findings, name: str, count: int) -> Report:
         *missing(findings.processes, count),
         *findings.problems,
         *elsewhere(table.ranks, findings.processes),
-        *((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ()),
+        *((f"no process shows {of_ranks(compact(lacking))}",) if lacking else ()),
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))
@@ -183,7 +183,7 @@ def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]
     for process, numbers in sorted(gone.items()):
         whose, one = of_ranks(compact(numbers)), len(numbers) == 1
         if process in processes:
-            yield f"{whose} {'was' if one else 'were'} moving while the job was read: what is theirs was not found"
+            yield f"{whose} {'was' if one else 'were'} moving while the job was read: {'its stack' if one else 'their stacks'} and values were not found"
         else:
             where = f"process {process}" if process >= 0 else "a process"
             yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"

@@ -111,7 +111,7 @@ class Worker:
         except EOFError:
             return LostWorker(self._end())
         except OSError:
-            return LostWorker("has told nothing in time (--timeout)")
+            return LostWorker("has not answered in time (--timeout)")
 
     def _end(self) -> str:
         """How it has ended, in words."""

@@ -116,7 +116,7 @@ def opened(members: Members) -> list[EventSource]:
     sources = [one for one in tried if isinstance(one, EventSource)]
     problems = [*members.problems, *(one for one in tried if isinstance(one, str))]
     if not sources:
-        raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
+        raise TargetError(f"no process of {members.name} reports events", "; ".join(problems))
     for text in (*problems, *(source.note for source in sources if source.note)):
         print_error("inspector", text)
     return sources

@@ -160,7 +160,7 @@ class Job:
         return (
             path
             if same
-            else Absent(f"{elf_object.path} is another file now than the one that runs", "put that one back")
+            else Absent(f"{elf_object.path} is not the file that runs any more", "put that one back")
         )
 
 

@@ -182,7 +182,7 @@ def load_sheet(report: Report) -> Sheet:
     """How long each rank ran, and what it sent and received."""
     load = report.load
     if load is None:
-        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime does not count load: see inspector load.",))
+        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime does not count load; `inspector load` samples it.",))
     cells = RankCells(load)
     rows = tuple(cells.of(rank) for rank in load.ranks)
     notes = (f"{load.how}; {load.seconds:.3g} s", *sentences(load), *load.notes)
@@ -261,7 +261,7 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
         rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
     unknown = {one.rank: one.stack_used for one in payload if one.is_stack_unknown}
     if unknown:
-        caption += " Hatched, and outside of the scale: a stack of which nothing tells how much is used."
+        caption += " Hatched, outside the scale: a stack whose used part is unknown."
     return bars("memory by rank and category", caption, rows, unknown)
 
 

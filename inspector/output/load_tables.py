@@ -80,7 +80,7 @@ def sentences(loads: Loads) -> Iterator[str]:
     """What is unusual: ranks that run longer than others, and elements that others exceed."""
     mean = mean_busy(loads)
     if loads.error > SLOW - 1:
-        yield "there were too few looks to compare ranks: give it more time by --duration"
+        yield "there were too few looks to compare ranks: take more time by --duration"
     elif mean:
         slow = [rank for rank in busiest(loads.ranks) if _or_zero(rank.busy) > SLOW * mean]
         if slow and len(slow) < len(loads.ranks):

@@ -83,7 +83,7 @@ class LibcWords:
         if left:
             yield Absent(
                 f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "
-                "pointer of a rank was found to lead, so whose they are is unknown; some are the loader's"
+                "pointer of a rank leads, so which rank owns them is unknown; some are the loader's"
             )
         if heap.unread:
             yield Absent(
@@ -92,4 +92,4 @@ class LibcWords:
                 "if the job allocates at this moment, ask again, or with --freeze" if self._job.target.is_live else "",
             )
         if len(self.words) == MOST_WORDS:
-            yield Absent(f"more than {MOST_WORDS} words of libc's heap name an original: of the rest nothing is told")
+            yield Absent(f"more than {MOST_WORDS} words of libc's heap name an original: the rest are not listed")

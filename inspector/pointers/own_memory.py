@@ -182,7 +182,7 @@ class OwnMemory:
         reached.follow((*self._roots(comparison), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
             self.unread.append(
-                (comparison.rank.rank, "not all of its heap's blocks were told by types, there are too many")
+                (comparison.rank.rank, "not all of its heap's blocks were typed, there are too many")
             )
         pointer_findings = [
             pointer_finding

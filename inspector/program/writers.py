@@ -31,7 +31,7 @@ KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 ARITHMETIC = ("add", "sub", "inc", "dec")
 UNKNOWN_CODE = Absent("its machine code is not decoded", "only x86-64 is")
-NO_SYMBOLS = Absent("the file has no symbol table", "keep it: link without -s")
+NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 
 @dataclass

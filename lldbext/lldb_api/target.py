@@ -50,7 +50,7 @@ def mapped_core() -> str:
     maps = ProcMaps(Path("/proc/self/maps").read_bytes())
     found = {mapping.path for mapping in maps if is_file(mapping.path) and is_core(mapping.path)}
     if len(found) != 1:
-        raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer, or one core at a time")
+        raise TargetError("this LLDB does not report the core file's path", "use LLDB 16 or newer, or one core at a time")
     return found.pop()
 
 

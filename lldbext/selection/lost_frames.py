@@ -88,7 +88,7 @@ def hidden(moment: ProcessView, lost: Activation, expression: str) -> Optional[A
     if name is None:
         return None
     function = moment.walker.calls(lost.lookup)[0].function
-    return Absent(f"{name} is a variable of {function}, whose frame LLDB takes wrongly", "ask GDB for it")
+    return Absent(f"{name} is a variable of {function}, whose frame LLDB misreads", "ask GDB for it")
 
 
 def _take_arguments(moment: ProcessView, lost: Activation) -> list[bool]:

@@ -123,7 +123,7 @@ class Selection:
             self._session.ask_for(rank)
             found = self._listed(known)
         if found is None:
-            raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+            raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known of it")
         modules = self._session.modules
         if rank not in modules.ranks and not modules.is_visiting:
             self._session.let_stay(rank)

@@ -239,7 +239,7 @@ class Modules:
         try:
             file = self._link(folder, elf_object, path) if folder else self._file(moment, rank, elf_object, path)
         except (OSError, RanklensError) as error:
-            self.failures.add(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
+            self.failures.add(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
             return None
         with unheard(self._target):
             module = self._target.AddModule(file, None, None)

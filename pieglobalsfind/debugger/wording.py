@@ -74,7 +74,7 @@ def owner_text(moment: ProcessView, owner: Owner) -> str:
 
 def _owner_parts(moment: ProcessView, owner: Owner) -> Iterator[str]:
     if owner.kind == "unmapped":
-        yield f"nobody's: {owner.reason or 'it is not mapped'}"
+        yield f"no owner: {owner.reason or 'it is not mapped'}"
         return
     yield f"rank {owner.rank}: {owner.kind}" if owner.rank is not None else _nobodys(owner)
     symbol = moment.symbolizer.symbol(owner)

@@ -106,7 +106,7 @@ def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
     if found is not None:
         with suppress(MemoryUnreadable):
             return int.from_bytes(target.read(found[1] + WORD, WORD), "little")
-    raise RanklensError("the guard that mangles a jmp_buf can't be had", "the first thread's stack can't be read")
+    raise RanklensError("the guard that mangles a jmp_buf can't be read", "the first thread's stack can't be read")
 
 
 def guard_places(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, int]]:

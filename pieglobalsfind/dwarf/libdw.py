@@ -204,7 +204,7 @@ def library() -> Any:
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
         hint = "install elfutils' libdw (Debian: apt-get install libdw1)"
-        raise ObjectFileError(f"debug information cannot be read without {LIBRARY} ({error})", hint) from error
+        raise ObjectFileError(f"debug information can't be read without {LIBRARY} ({error})", hint) from error
     return loaded
 
 
@@ -463,7 +463,7 @@ class Module:
             os.close(descriptor)
             message = text_of_error(self.lib)
             self.close()
-            raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
+            raise ObjectFileError(f"{path} can't be opened as an ELF file ({message})")
         self.lib.dwfl_report_end(self._session, None, None)
         self._module = module
         if build_id and (build_id_of(module) or read_build_id(path)) != build_id:

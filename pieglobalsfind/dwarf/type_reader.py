@@ -64,8 +64,8 @@ RECORDS = {
 UNREADABLE, OUTSIDE = 1, 2  # indices of what damaged files have
 REFUSED: dict[int, Type] = {
     VOID: Void(),
-    UNREADABLE: Void(reason="it is where no type can be"),
-    OUTSIDE: Void(reason="it lies outside of what holds it"),
+    UNREADABLE: Void(reason="its offset is outside the types"),
+    OUTSIDE: Void(reason="it lies outside the type that contains it"),
 }
 
 BEING_READ = -1  # in place of how many levels of types lie within a type

@@ -46,7 +46,7 @@ def said_of(pid: int) -> Iterator[str]:
     except RanklensError as error:
         if not name_of(pid):
             return  # it has ended meanwhile
-        yield f"process {pid} of user {_user_name(user_of(pid))} may be one that can't be found: {error.sentence}"
+        yield f"process {pid} of user {_user_name(user_of(pid))} may be a missing one: {error.sentence}"
 
 
 def _user_name(user: int) -> str:

@@ -23,8 +23,8 @@ from pieglobalsfind.stacks.unwind import Activation, Walker
 INT, WORD = 4, 8
 UNDESCRIBED = "its function has no debug information"
 OTHER_SHAPE = Absent("its function has other parameters by its debug information")
-UNKNOWN_CALLEE = Absent("its caller's does not tell which function it calls")
-NOT_PASSED = Absent("its caller's does not tell what it passes")
+UNKNOWN_CALLEE = Absent("its caller's does not say which function it calls")
+NOT_PASSED = Absent("its caller's does not say what it passes")
 
 
 @dataclass(frozen=True)

@@ -341,7 +341,7 @@ class Walker:
                 return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
             try:
                 if not _go_to_caller(processor, registers, rules, memory, is_call):
-                    return pcs, f"the frame at {pc:#x} makes no sense"
+                    return pcs, f"the frame at {pc:#x} is invalid"
             except MemoryUnreadable:
                 return pcs, f"the frame at {pc:#x} can't be read"
             is_call = True

@@ -227,7 +227,7 @@ def test_a_host_that_is_lost_is_named_though_the_launcher_kills_the_others(job: 
     assert "BAD TERMINATION" in done.stdout + done.stderr, "the launcher has killed what it had started"
     found = report_in(done.stdout)
     host = f"({HOST}|unknown)"  # their names may have been on the way
-    lost = rf"collector 2 of 4 on host {host} does not answer; nor can those behind it be heard: 3 \(hosts: {host}\)"
+    lost = rf"collector 2 of 4 on host {host} does not answer; neither do those below it: 3 \(hosts: {host}\)"
     (silent,) = (one for one in found["warnings"] if re.fullmatch(lost, one))
     assert set(found["warnings"]) == {
         "of 3 processes of the job 1 can't be found: 2",
@@ -252,12 +252,12 @@ def test_a_collector_that_dies_before_mpi_has_begun(job: Job, tmp_path: Path) ->
     found = report_in(done.stdout)
     assert found["warnings"] == [
         "of 3 processes of the job 2 can't be found: 1, 2",
-        "collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout)",
+        "collectors on other hosts do not answer: MPI_Init has not answered in time (--timeout)",
         "rank 1 is in process 1, which can't be read",
         "nothing is known of ranks 2-4",
     ]
     assert [one["rank"] for one in found["payload"]] == [0, 5]
-    sentence = "inspector: collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout): "
+    sentence = "inspector: collectors on other hosts do not answer: MPI_Init has not answered in time (--timeout): "
     assert done.stderr.count(sentence) == 1, "of the collector that reports nothing"
 
 

@@ -83,7 +83,7 @@ def test_the_first_process_of_all_is_no_launcher(job: Job) -> None:
     """Whatever happens to run, it is above it."""
     done = inspector("report", "--job", 1)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("inspector: process 1 is above all that run here, and no job's launcher: ")
+    assert done.stderr.startswith("inspector: process 1 is the parent of every process here, not a job's launcher: ")
 
 
 def has_ranks(launcher: int) -> bool:
@@ -105,7 +105,7 @@ def test_a_rank_that_moves_all_the_time_is_there_once(start_job: StartJob, build
         before, last = found["ranks"][1]["moves"], before
         assert before > last
         was_found = [one["rank"] for one in found["payload"]] == [0, 1]
-        lost = "rank 1 was moving while the job was read: what is theirs was not found"
+        lost = "rank 1 was moving while the job was read: its stack and values were not found"
         assert found["warnings"] == ([] if was_found else [lost])
 
 

@@ -49,7 +49,7 @@ def parse(text: str, command: str = "rank print") -> PrintRequest:
     form = match.group() if match else ""
     chosen, expression = _split(text[len(form) :].strip())
     if not expression:
-        raise UsageError("there is no expression to print", f"{command} EXPR [SET], as in: {command} counter 0-3")
+        raise UsageError("no expression to print is given", f"{command} EXPR [SET], as in: {command} counter 0-3")
     return PrintRequest(chosen, expression, form)
 
 

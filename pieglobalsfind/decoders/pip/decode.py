@@ -36,12 +36,12 @@ MOST_TRIES = 20
 PLTGOT = 3  # tag: the second word there is the object's own entry in the loader's list, where calls are bound lazily
 
 EVIDENCE = Evidence("runtime", "PiP's own variables, by .symtab")
-STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task can be told; do not strip it"
-UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task can be told"
-MISMATCH = "this looks like PiP, but its layout does not validate: no task can be told"
+STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task is shown; do not strip it"
+UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task is shown"
+MISMATCH = "this looks like PiP, but its layout does not validate: no task is shown"
 STARTING = "no task of PiP has been started yet, or none is left"
-CHANGING = "tasks of PiP are starting or ending: not all of them can be told; look again"
-LOST = "tasks {} of PiP can't be told: their linker namespaces do not validate"
+CHANGING = "tasks of PiP are starting or ending: not all of them are shown; look again"
+LOST = "tasks {} of PiP are not shown: their linker namespaces do not validate"
 UNDESCRIBED = (
     "libc does not describe its threads: which threads or processes PiP's tasks are is unknown, "
     "and a breakpoint in their code kills those that are processes"

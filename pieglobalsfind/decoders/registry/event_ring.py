@@ -61,7 +61,7 @@ class EventRing:
             raise RegistryError(f"the registry is of version {header.abi_version}, this reader knows version 1")
         table = parse_events_table(data, self._order)
         if table.count == 0:
-            raise RegistryError("its runtime keeps no events", "its ranklens is older than this one: build it anew")
+            raise RegistryError("its runtime keeps no events", "it was built with an older ranklens: rebuild it")
         start = table.address - header.mapping_address
         end = start + table.count * table.stride
         good = layout.record_size(EventEntry) <= table.stride <= layout.LARGEST_STRIDE and table.count <= MOST_ENTRIES
@@ -79,7 +79,7 @@ class EventRing:
         """What was written since the last call (at first: all that is left), oldest first, and how many are lost."""
         (written,) = struct.unpack(self._order + "Q", self._read(layout.EVENTS_WRITTEN_AT, 8))
         if written < self._seen:
-            raise RegistryError("the registry is damaged, its events have become fewer")
+            raise RegistryError("the registry is damaged, it has fewer events than before")
         first = max(self._seen, written - self.room)
         events = [event for start, end in self._runs(first, written) for event in self._whole(start, end)]
         lost = written - self._seen - len(events)

@@ -173,5 +173,5 @@ def test_a_function_without_debug_information(start: Start) -> None:
     assert told[0][1:] == [1, 41]
     assert all(isinstance(one, Absent) for one in told[2]), told
     for one in told[2]:
-        assert "its caller's does not tell which function it calls" in str(getattr(one, "reason", one))
+        assert "its caller's does not say which function it calls" in str(getattr(one, "reason", one))
     assert told[1] == [17, 2, 42]

@@ -205,7 +205,7 @@ def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rank
             found = read_one(opened, (Span(0, 0),), with_runtime=False)
             stacks = [[call.function for call in calls] for calls in found.calls.values()]
             assert all(stack[:2] == ["main", "poll_for_ever"] for stack in stacks), stacks
-            assert stacks or "makes no sense" not in found.missing[0], found.missing
+            assert stacks or "is invalid" not in found.missing[0], found.missing
 
 
 NAPS = """

@@ -240,7 +240,7 @@ DAMAGE: Sequence[tuple[str, Registry]] = [
     ("its header says it has", registry().changed(header_size=480, extra=1 << 16)),
     ("its mapping has", registry().changed(mapping_size=1 << 40)),
     ("do not lie within its mapping", registry().changed(mapping_size=HEADER_SIZE)),
-    ("a rank is there twice", registry().changed(ranks=(rank(0), rank(0)), copies=(), rank_count=2)),
+    ("a rank has two records", registry().changed(ranks=(rank(0), rank(0)), copies=(), rank_count=2)),
     ("it has a rank 3 in a job of 3", registry().changed(ranks=(rank(3),), copies=(), rank_count=3)),
     ("it has a rank -1", registry().changed(ranks=(rank(0, rank=-1),), copies=())),
     ("is in state 6", registry().changed(ranks=(rank(0, state=6),), copies=())),

@@ -169,14 +169,14 @@ def test_members_outside_of_what_holds_them(tmp_path: Path, outside: Entry) -> N
         ("sound", 0, 0),
     ]
     assert [types[member.type] for member in struct.members] == [
-        Void(reason="it lies outside of what holds it"),
+        Void(reason="it lies outside the type that contains it"),
         Base("int", 4, "signed"),
     ]
 
 
 def test_a_type_in_the_header_of_a_unit(tmp_path: Path) -> None:
     types, found = variable(type_of=To("unit0", 6), folder=tmp_path)
-    assert (types[found.type], found.size) == (Void(reason="it is where no type can be"), 0)
+    assert (types[found.type], found.size) == (Void(reason="its offset is outside the types"), 0)
 
 
 def test_arrays_of_very_many_dimensions(tmp_path: Path) -> None:
