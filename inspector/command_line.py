@@ -19,7 +19,7 @@ from .commands import COMMANDS
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Takes words behind options, too: `inspector globals 4711 --differ 'phys*'`."""
+    """Takes words after options, too: `inspector globals 4711 --differ 'phys*'`."""
 
     _is_inside = False
 

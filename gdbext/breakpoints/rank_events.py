@@ -24,7 +24,7 @@ KINDS = {
 
 
 class RankEvents(gdb.Command):
-    """Tell of ranks that are created, migrate and end, as it happens.
+    """Print which ranks are created, migrate and end, as it happens.
     Usage: rank events on|off"""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def check_is_attached(moment: ProcessView, number: int) -> None:
 class RankWatch(gdb.Command):
     """Stop when a variable changes on certain ranks.
     Usage: rank watch EXPR [SET]
-    EXPR means what it means in each rank's nearest user frame; its place there is watched, whoever writes to it.
+    EXPR means what it means in each rank's nearest user frame; its place there is watched, whichever rank writes to it.
     Without SET: on the selected rank. The processor watches up to 4 places."""
 
     def __init__(self, face: GdbDebugger) -> None:

@@ -1,7 +1,7 @@
 """Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
 
 Takes GDB's hooks (gdb_api/hooks.py). Calls inside expressions GDB itself refuses (selection.py), in its own words and
-before Python could say a word; those name a setting, and whoever asks for that setting or changes it is told here.
+before Python could say a word; those name a setting, and a hook of that setting explains it here.
 """
 
 from __future__ import annotations

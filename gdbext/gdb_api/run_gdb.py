@@ -114,7 +114,7 @@ def warnings(consequence: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """What the user is told; a defect of ours is called one, and how to see where."""
+    """What the user reads; a defect of ours is called one, and how to see where."""
     from pieglobalsfind.shell.escape import escape  # late, as is all that sourcing the extension does not need
 
     if isinstance(error, (RanklensError, gdb.error)):

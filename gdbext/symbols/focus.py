@@ -325,7 +325,7 @@ class Focus:
             tell_program(moment.target, self._settings.object_path)
 
     def take_out(self, moment: ProcessView, inserted: bool) -> None:
-        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
+        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in no memory."""
         paths = copied_paths(moment)
         loaded = [objfile for objfile in gdb.objfiles() if is_from_file(objfile) and objfile.owner is None]
         for one in gdb.objfiles():

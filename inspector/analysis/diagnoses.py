@@ -84,7 +84,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Union[str, Absent]:
-        """Unknown variables may be shared ones: then only what is wrong without them can be told."""
+        """Unknown variables may be shared ones: then only what is wrong without them is reported."""
         severities = {diagnosis.severity for diagnosis in self.diagnoses}
         for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
             if one in severities:

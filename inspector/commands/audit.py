@@ -45,8 +45,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
     )
     parser.epilog = (
-        "exit status: 0 done, 1 the method of --method would go wrong or can't be judged, 2 bad call or "
-        "unreadable file"
+        "exit status: 0 done, 1 the method of --method would go wrong or can't be judged, 2 bad call or unreadable file"
     )
     parser.add_argument(
         "target",
@@ -208,7 +207,9 @@ def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -
 def lacking(facts: Facts) -> str:
     """What of the program is not judged."""
     names = ", ".join(facts.undescribed[:MOST_NAMES]) + (", ..." if len(facts.undescribed) > MOST_NAMES else "")
-    return f"not counted and not judged, because they have no debug information: {len(facts.undescribed)} variables: {names}"
+    return (
+        f"not counted and not judged, no debug information describes them: {len(facts.undescribed)} variables: {names}"
+    )
 
 
 def explanations(judged: list[Judgement]) -> Iterator[str]:

@@ -111,7 +111,7 @@ def named(target: str) -> Members:
 
 
 def opened(members: Members) -> list[EventSource]:
-    """Those that can be followed; of the others it is said why not. Raises `TargetError` if there are none."""
+    """Those that can be followed; of the others, print why not. Raises `TargetError` if there are none."""
     tried = [source_of(member) for member in members.found]
     sources = [one for one in tried if isinstance(one, EventSource)]
     problems = [*members.problems, *(one for one in tried if isinstance(one, str))]

@@ -37,7 +37,7 @@ LARGEST = 1 << 30  # bytes of one file
 PIECE = 1 << 20  # bytes that are read at once
 MOST_RANKS = 1 << 20  # of a job
 MOST_SPANS = 1 << 21  # of ranks and values in the result; a real job's has some thousands
-ODD = 4  # groups that are told, smallest first
+ODD = 4  # groups that are printed, smallest first
 MOST_CALLS = 5  # of each of them
 AGAIN = "write the file again with --json"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_malformed(content: Content, merge: Callable[[Iterable[Content]], Content]) -> bool:
-    """Whether the file can't be told from alone."""
+    """Whether the file alone does not tell."""
     try:
         merge([content])
     except MALFORMED:

@@ -89,7 +89,7 @@ def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
 
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
-    """Of all processes of a job together; a rank's wait is told by the process where it is."""
+    """Of all processes of a job together; a rank's wait comes from the process where it is."""
     read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
@@ -156,8 +156,8 @@ def sentences(found: Waits) -> Iterator[str]:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
         waits = "waits" if len(found.standstill) == 1 else "wait"
-        whom = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
-        yield f"standstill: {whom} {waits}; only a message that is still on its way could let one go on"
+        ranks = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
+        yield f"standstill: {ranks} {waits}; only a message that is still on its way could let one go on"
     yield from map(collective, found.collectives)
     if found.of_any:
         waits = "waits" if len(found.of_any) == 1 else "wait"

@@ -107,7 +107,7 @@ def _running(job: Job, read: Callable[[Job], Value]) -> Value:
 
 
 def _with_registry(target: LiveTarget) -> Optional[Job]:
-    """None if the process's ranks can be told only while it stands still."""
+    """None if the process's ranks can be found only while it stands still."""
     if not _may_have_registry(target):
         return None
     try:

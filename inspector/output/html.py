@@ -1,7 +1,7 @@
 """The report as one HTML file: searchable tables, and pictures where people would rather look than read.
 
 Takes a `Report` and what else it draws; gives text. Nothing in the file comes from elsewhere, all that comes from the
-target is escaped by Jinja2, and the browser is told to run no script but the one that is here.
+target is escaped by Jinja2, and the browser may run no script but the one that is here.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def load_sheet(report: Report) -> Sheet:
     """How long each rank ran, and what it sent and received."""
     load = report.load
     if load is None:
-        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime does not count load; `inspector load` samples it.",))
+        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime counts no load; `inspector load` takes samples.",))
     cells = RankCells(load)
     rows = tuple(cells.of(rank) for rank in load.ranks)
     notes = (f"{load.how}; {load.seconds:.3g} s", *sentences(load), *load.notes)

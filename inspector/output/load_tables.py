@@ -26,7 +26,7 @@ MOST_PAIRS = 24
 MOST_MOVES = 24
 MOST_ELEMENTS = 1 << 16  # of one process, for the order of places
 HELD = 0.8  # of the time that its ranks run, an element should have a processor
-SHORTEST = 0.05  # seconds of which that is said
+SHORTEST = 0.05  # seconds; of less it is not printed
 SLOW = 1.2  # times the mean that a rank must run to be named
 RANK_COLUMNS = (
     "rank", "element", "busy", "share", "of mean", "switches/s", "sent", "bytes sent", "received",

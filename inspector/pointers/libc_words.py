@@ -1,7 +1,7 @@
 """Words of the C library's heap that name an original, and whose they are: by the typed pointers that lead there.
 
 Takes the originals; looks through the heap once, if the program's `malloc` is libc's, whatever number of ranks there
-are. Whose a block is that no rank's typed pointers lead to, nobody knows: how many such words there are is said.
+are. Which rank owns a block that no rank's typed pointers lead to is unknown: the number of such words is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_WORDS = 100_000
 
 
 class LibcWords:
-    """What libc's heap has for all ranks. Nothing is read before somebody asks."""
+    """What libc's heap has for all ranks. Nothing is read before it is asked for."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals

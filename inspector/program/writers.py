@@ -51,7 +51,7 @@ class Uses:
 
 
 def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, Absent]:
-    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that can't be told."""
+    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that is unknown."""
     if elf.header.machine != EM_X86_64:
         return UNKNOWN_CODE
     if not any(section.type == SHT_SYMTAB for section in elf.sections):

@@ -102,7 +102,7 @@ def _continued(session: ServeSession) -> Replies:
 
 
 def interrupted(session: ServeSession) -> Replies:
-    """Ctrl-C: the job stands again, and is read anew."""
+    """Ctrl-C: the job stands again, and is read again."""
     if not session.is_running:
         return []
     session.is_running = False

@@ -25,7 +25,7 @@ from pieglobalsfind.stacks.unwind import Activation
 
 
 class Selection:
-    """The selected rank of a process; made anew for each use."""
+    """The selected rank of a process; made again for each use."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -147,7 +147,7 @@ class Selection:
                 return
 
     def is_outermost(self, frame: Any) -> bool:
-        """Whether nothing of the program, or of what a rank is, lies behind a frame."""
+        """Whether nothing of the program, or of what a rank is, lies above a frame."""
         entry, pc = self._session.moment().entry, frame.GetPC()
         # It may end in a call that never returns.
         is_entry = pc in entry or (pc == entry.end and entry.size > 0 and frame.GetFrameID() > 0)

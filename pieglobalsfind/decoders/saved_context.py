@@ -2,7 +2,7 @@
 
 Takes a target, the kind and the address of what was saved; gives registers, believed only if they make sense: a stack
 pointer in writable memory, a pc in executable memory. It knows nothing of ranks, needs no thread of the target, and
-neither writes nor calls. glibc alone; whether a context is stale can't be told from it.
+neither writes nor calls. glibc alone; it does not show whether a context is stale.
 """
 
 from __future__ import annotations

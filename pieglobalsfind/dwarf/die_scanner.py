@@ -2,7 +2,7 @@
 
 Takes a unit of an opened `Module`; gives entries: where a DIE is, what kind it is, and its attributes when asked for.
 Most DIEs are locals, parameters and members: they are passed over by their abbreviation's size, ten times as fast as a
-library can be asked about each. What is written unusually, or damaged, is told by `UnreadableError` and left to libdw.
+library can be asked about each. Unusual or damaged encodings raise `UnreadableError` and are left to libdw.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class UnitBytes:
     def entries(self, qualified: bool) -> Iterator[Entry]:
         """Static variables and the scopes they are in, in order; with `qualified` all that has a name in a scope.
 
-        Blocks are not told of. Before each depth therefore comes the lowest since the last: what was deeper has ended.
+        Blocks are skipped. Before each depth therefore comes the lowest since the last: what was deeper has ended.
         """
         table, begin = self._kinds.table(qualified), self.begin
         # what ends children, behind the last DIE, as often as there can be need of it: no end has to be looked for
@@ -385,7 +385,7 @@ class UnitBytes:
         return numbers_told(self.data, self.begin, distances, self._kinds.sizes)
 
     def names_told(self, distances: Iterable[int]) -> list[Optional[int]]:
-        """Where in .debug_str the names of DIEs are, of each if nothing is said of it elsewhere."""
+        """Where in .debug_str the names of DIEs are, of each that no other DIE describes."""
         return numbers_told(self.data, self.begin, distances, self._kinds.names)
 
 
@@ -444,14 +444,14 @@ class AbbreviationTable:
         placed = {code: one for code, one in abbreviations.items() if one.location >= 0}
         near = {code: located(one, one.told) for code, one in placed.items() if code < 128}
         self.located: list[Optional[Located]] = by_code(near, None)
-        # bytes, 0 for other codes: before a location that no inline name is before; of its length, and behind it
+        # bytes, 0 for other codes: before a location that no inline name is before; of its length, and after it
         fixed_before = {code: one for code, one in placed.items() if code < 128 and one.text < 0}
         self.before_location = by_code({code: 1 + one.location for code, one in fixed_before.items()}, 0)
         self.behind_location = by_code({code: 1 + one.after for code, one in fixed_before.items()}, 0)
         self.far = {code: located(one, None) for code, one in placed.items() if code > 127}
 
     def is_told(self, found: Abbreviation) -> bool:
-        """Whether every DIE of the kind is told."""
+        """Whether every DIE of the kind is kept."""
         tag = found.tag
         if tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
             if self._qualified and dw.DW_AT_declaration in found.forms:

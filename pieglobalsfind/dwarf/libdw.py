@@ -218,7 +218,7 @@ def _find_debug_file(
     descriptor = private_copy.opened_debug_file(path, build_id_of(module))
     if descriptor >= 0 or not os.environ.get("DEBUGINFOD_URLS"):
         return descriptor
-    # what a server sent is nobody's to write: it is put in the place of another file, or removed
+    # no one writes into what a server sent: it replaces another file, or is removed
     return int(library().dwfl_standard_find_debuginfo(module, data, name, base, file, link, *words))
 
 
@@ -457,7 +457,7 @@ class Module:
         self._session = self.lib.dwfl_begin(byref(self._callbacks))
         module = None
         if self._session:
-            name = os.fsencode(path)  # the module's: callbacks are told it whatever they look for
+            name = os.fsencode(path)  # the module's: callbacks get it whatever they look for
             module = self.lib.dwfl_report_offline(self._session, name, name, descriptor)
         if not module:
             os.close(descriptor)
@@ -488,7 +488,7 @@ class Module:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the files in which units of this one are said to be, and are not."""
+        """Names of the files which this one names for its units, and which lack them."""
         bare = (unit.skeleton for unit in self.units() if unit.is_skeleton and unit.die is unit.skeleton)
         return tuple(self._own_string(die, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for die in bare)
 
@@ -520,9 +520,9 @@ class Module:
             yield Unit(split or die, die, kind.value == dw.DW_UT_type, is_skeleton)
 
     def _split(self, before: c_void_p, skeleton: Die) -> Optional[Die]:
-        """The full unit of a skeleton, that of the unit behind `before`; None if its file is not there.
+        """The full unit of a skeleton, that of the unit after `before`; None if its file is not there.
 
-        libdw opens that file by the name in the skeleton, and has no other way to be told of one: for the time of that
+        libdw opens that file by the name in the skeleton, and takes it in no other way: for the time of that
         call the name is that of our copy.
         """
         place, name = self._own_string(skeleton, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)

@@ -503,7 +503,7 @@ class VariableReader:
         return readable if readable and readable != linkage else f"{name}({self._parameters(function_told)})"
 
     def _own_name(self, die: Die) -> str:
-        """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
+        """A name that stands in .debug_str and that no other DIE describes, "" otherwise."""
         unit_bytes = self._bytes.get(die.cu)
         at = (die.addr or 0) - unit_bytes.address(0) if unit_bytes is not None else 0
         if unit_bytes is None or not unit_bytes.first <= at < unit_bytes.end:

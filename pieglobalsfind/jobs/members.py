@@ -64,7 +64,7 @@ class JobMember:
 class Members:
     """A job's processes that were found, in order, of `count`; `name` says which job it is.
 
-    `doubtful` are sentences about processes that may be of the job, which can't be told.
+    `doubtful` are sentences about processes of which it is unknown whether they belong to the job.
     """
 
     name: str

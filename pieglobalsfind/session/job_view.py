@@ -36,7 +36,7 @@ class ViewedProcess:
 
 
 class JobView:
-    """`warnings` tell of what is not in it."""
+    """`warnings` say what is missing."""
 
     def __init__(self, processes: Sequence[ViewedProcess], warnings: tuple[str, ...] = ()) -> None:
         self.processes = tuple(processes)

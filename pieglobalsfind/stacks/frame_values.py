@@ -141,7 +141,7 @@ def _of_frame(step: Step, stack: list[int], frame: FrameScope, depth: int) -> bo
     elif atom == dw.DW_OP_bregx:
         stack.append((_register(frame, step.number) + step.second) & MASK)
     elif atom == dw.DW_OP_GNU_parameter_ref:
-        raise NowhereError  # a parameter that is optimized away: few call sites tell of one
+        raise NowhereError  # a parameter that is optimized away: few call sites describe one
     elif atom == ENTRY_VALUES[0]:
         stack.append(_at_entry(step, frame))
     else:

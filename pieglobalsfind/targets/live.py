@@ -276,7 +276,7 @@ def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int]
     """The pc and sp of a thread by the words of its /proc/PID/task/TID/syscall."""
     if len(words) < 3:
         return Absent(f"thread {tid} is running")
-    machine = os.uname().machine  # the kernel tells of the processor that it runs on
+    machine = os.uname().machine  # the kernel's own processor
     processor = of_kernel(machine)
     if processor is None:
         return Absent(f"the registers of a {machine} are not known")

@@ -1,4 +1,4 @@
-"""What the kernel tells of a running process of this machine in /proc: its mappings, its files, whether it is alive.
+"""What the kernel reports of a running process of this machine in /proc: its mappings, its files, whether it is alive.
 
 Takes a pid. It reads no memory, never attaches, never signals, never writes.
 """

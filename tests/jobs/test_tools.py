@@ -105,7 +105,7 @@ def test_a_rank_that_moves_all_the_time_is_there_once(start_job: StartJob, build
         before, last = found["ranks"][1]["moves"], before
         assert before > last
         was_found = [one["rank"] for one in found["payload"]] == [0, 1]
-        lost = "rank 1 was moving while the job was read: its stack and values were not found"
+        lost = "rank 1 was moving while the job was read: its data was not found"
         assert found["warnings"] == ([] if was_found else [lost])
 
 

@@ -236,7 +236,7 @@ def _heap(
     thread: AmpiThread,
     held: Sequence[Placement],
 ) -> Union[Region, Absent]:
-    """What isomalloc has given out behind the stack, the copies and the TLS block."""
+    """What isomalloc has given out after the stack, the copies and the TLS block."""
     end = used_end(target, loader, number, thread)
     if isinstance(end, Absent):
         return end

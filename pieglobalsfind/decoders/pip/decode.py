@@ -169,7 +169,7 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     base = frozenset(chains[0].values())
     own = next((library for library in libraries if library.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None
-    if count is None:  # the root's own record is behind those of the tasks; `pip_init` names it last
+    if count is None:  # the root's own record is after those of the tasks; `pip_init` names it last
         return _empty(STARTING if own is not None and not own.task else MISMATCH)
     held = _held(target, root, count, chains[1:], [library for library in libraries if library is not own])
     found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
@@ -290,7 +290,7 @@ def _filled(
     lost: Sequence[int],
     processor: Processor,
 ) -> RankTable:
-    """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
+    """`apart`: tasks are processes; a debugger of one has to know which process the others are."""
     ranks = tuple(_rank(number, placements[number], threads.get(number), apart) for number in sorted(placements))
     warnings = [LOST.format(", ".join(map(str, lost)))] if lost else [] if ranks else [STARTING]
     return RankTable(

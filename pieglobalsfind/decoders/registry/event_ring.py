@@ -33,7 +33,7 @@ Read = Callable[[int, int], bytes]
 class Event:
     """`number` counts a process's events from 1; times are nanoseconds of CLOCK_MONOTONIC and CLOCK_REALTIME.
 
-    `process` is the one that tells of it, `other_process` the one that the rank leaves for or comes from. -1 stands for
+    `process` is the one that reports it, `other_process` the one that the rank leaves for or comes from. -1 stands for
     no rank (all of them), no processing element, and a process that is not known. `moves` is 0 where the
     runtime does not count.
     """
@@ -87,7 +87,7 @@ class EventRing:
         return events, lost
 
     def _runs(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Numbers less one [start, end) of entries that lie behind one another."""
+        """Numbers less one [start, end) of entries that lie after one another."""
         while first < end:
             stop = min(end, first + AT_ONCE, first - first % self.room + self.room)
             yield first, stop

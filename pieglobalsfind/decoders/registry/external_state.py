@@ -1,6 +1,6 @@
-"""Ranks whose runtime tells of no switch: what changes is read where the runtime itself keeps it (rank_debug_kept).
+"""Ranks whose runtime reports no switch: what changes is read where the runtime itself keeps it (rank_debug_kept).
 
-Takes a target, ranks as their records tell of them and the words that lead to the rest; gives the ranks as they are
+Takes a target, ranks as their records describe them and the words that lead to the rest; gives the ranks as they are
 now. Nothing is believed of a running job while its processing elements switched, and no context that does not validate.
 """
 

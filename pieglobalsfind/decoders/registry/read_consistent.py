@@ -63,7 +63,7 @@ def is_current(target: Target, snapshot: Snapshot) -> bool:
 
 
 def too_fast(target: Target) -> RegistryError:
-    """What is said of a registry that no two readings agree about."""
+    """The error for a registry that no two readings agree about."""
     return RegistryError(
         f"the registry of {target.description} changes too fast to be read", "try again, or take a core file with gcore"
     )
@@ -126,7 +126,7 @@ def _order(target: Target, address: int) -> str:
     if magic == _reversed(layout.MAGIC):
         return ">"
     said = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or it was never a registry")
+    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or never wrote one")
 
 
 class _Reading(NamedTuple):

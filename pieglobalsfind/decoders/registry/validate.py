@@ -40,7 +40,7 @@ def check(records: Records) -> None:
 
 
 def are_plainly_right(records: Records) -> bool:
-    """Whether `check_ranks` and `check_images` would find nothing, as nearly always: told of whole columns at once.
+    """Whether `check_ranks` and `check_images` would find nothing, as nearly always: checked for whole columns at once.
 
     That takes less than half of their time. Where it is false (of ranks without a range of addresses, for instance),
     only they can tell.

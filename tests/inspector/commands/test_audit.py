@@ -305,4 +305,4 @@ def test_variables_that_debug_information_lacks_are_named(tmp_path: Path) -> Non
         [str(built("inspector")), "audit", str(tmp_path / "part.c.none")], capture_output=True, text=True, timeout=60
     )
     words = " ".join(said.stdout.split())
-    assert "not counted and not judged, because they have no debug information: 4 variables: app::local, " in words
+    assert "not counted and not judged, no debug information describes them: 4 variables: app::local, " in words

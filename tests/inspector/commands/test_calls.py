@@ -108,7 +108,7 @@ def test_a_link_that_nothing_goes_over(refusal: Refusal, words: tuple[object, ..
         ((1, "--keep", 3), "-o and --keep are for the flight recorder: say how often it is to read by --every"),
         (
             (1, "--every", "1s", "-o", "d", "--freeze"),
-            "the flight recorder never holds a process still, and reads no files: leave --freeze and --exe out",
+            "the flight recorder holds no process still, and reads no files: leave --freeze and --exe out",
         ),
         ((1, "--exe", "/bin/true"), "a process knows its own files: give --exe only with a core file"),
         ((1, "--exe", "/bin/true", "--freeze"), "a process knows its own files: give --exe only with a core file"),
