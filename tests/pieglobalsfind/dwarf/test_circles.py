@@ -17,7 +17,6 @@ from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die, Reader
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.type_reader import MOST_LEVELS
 from pieglobalsfind.dwarf.types import Base, Struct, TypeTable, Variable, Void, by_value
-from pieglobalsfind.dwarf.variables import VariableReader
 from tests.pieglobalsfind.dwarf.writer import C_PLUS_PLUS, At, Entry, To, entry, unit, written
 
 UNITS = 60
@@ -75,7 +74,7 @@ def nested(tag: str, innermost: Entry) -> Entry:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[Die]:
-    """Every DIE that is gone to, at most some thousand; and none is read as bytes."""
+    """Every DIE that is gone to, at most some thousand."""
     passed: list[Die] = []
     children = Reader.children
 
@@ -86,7 +85,6 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Die]:
             yield child
 
     monkeypatch.setattr(Reader, "children", counted)
-    monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
     return passed
 
 
