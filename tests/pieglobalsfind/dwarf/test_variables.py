@@ -252,7 +252,7 @@ def test_more_kinds_of_entries_than_one_byte_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", range(0, 100, 7))
 def test_a_damaged_cache_is_none(build: Build, kept: int) -> None:
     path, stored = stored_of(build)
-    with pytest.raises((ValueError, struct.error)):
+    with pytest.raises(ValueError):
         variable_cache.decode(stored[: len(stored) * kept // 100], path, b"")
 
 
