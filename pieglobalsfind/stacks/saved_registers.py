@@ -104,7 +104,7 @@ class Contexts:
         elif not self._is_executable(pc):
             wrong = f"its pc {pc:#x} is not in executable memory"
         if wrong and cut_short(self._target):
-            raise RanklensError(f"the context of rank {rank.rank} can't be checked, the core file is cut short")
+            raise RanklensError(f"rank {rank.rank} has a context that can't be checked, the core file is cut short")
         if wrong:
             raise RanklensError(f"the context of rank {rank.rank} at {context:#x} is invalid, {wrong}", _SWITCHING)
 

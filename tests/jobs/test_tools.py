@@ -242,7 +242,7 @@ def test_half_a_checkpoint_says_what_is_lacking(checkpoint: Path) -> None:
     found = report(newest)
     # Process 0 had rank 1 once, and knows where it went; nobody else ever had rank 2.
     assert [one["rank"] for one in found["ranks"]] == [0, 1, 3, 4, 5]
-    assert "nothing is known of rank 2" in found["warnings"]
+    assert "no process shows rank 2" in found["warnings"]
     assert any("1 can't be found: 1" in one for one in found["warnings"]), found["warnings"]
     cut = newest / "process-2.core"
     cut.write_bytes(cut.read_bytes()[:100])

@@ -172,7 +172,7 @@ BAD = {
     "rank print": "no expression to print is given: rank print EXPR",
     "rank diff": "no expression to print is given: rank diff EXPR",
     "rank break move_on 2-7": "there is no rank 7",
-    "rank apply": "no set of ranks and no command",
+    "rank apply": "no ranks and no command",
     "rank apply 1": "no command to apply",
     "rank apply 1 no_such_command": "'no_such_command' is not a valid command",
     "rank where": "no address is given",

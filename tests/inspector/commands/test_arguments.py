@@ -154,7 +154,7 @@ def test_what_the_runtime_publishes(language: str, option: str, start: Start) ->
             assert (found.peer, found.tag, found.communicator, found.unknown) == (*published, ""), found
             assert found.in_world
         else:
-            assert "its function has no debug information, and its caller's does not tell" in found.unknown
+            assert "its function has no debug information, and its caller's does not say" in found.unknown
             assert all(
                 one in (-2, 0, truth) for one, truth in zip((found.peer, found.tag, found.communicator), published)
             )

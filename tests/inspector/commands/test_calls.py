@@ -158,7 +158,7 @@ def test_a_thread_is_no_process(refusal: Refusal, words: list[str]) -> None:
     finally:
         over.set()
         thread.join()
-    assert said == f"{thread.native_id} is not a process, it is a thread of process {os.getpid()}: give that pid"
+    assert said == f"{thread.native_id} is a thread of process {os.getpid()}, not a process: give that pid"
 
 
 @pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])

@@ -152,7 +152,7 @@ def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> Non
         (set(), [(0, 3)], (3,), "; missing: 3"),
         ({1}, [(0, 2, 3)], (3,), "; missing: 3"),  # 2 still needs its message
         ({2}, [], (3,), "; missing: 3"),  # and so does 1
-        ({1, 2}, [], (), "; 3 is not in it, or no more"),
+        ({1, 2}, [], (), "; 3 is not in it, or has left it"),
     ):
         ranks = [replace(rank, state=READY) if rank.rank in ready else rank for rank in table.ranks]
         waits = find(replace(table, ranks=ranks), known)
