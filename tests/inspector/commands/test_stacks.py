@@ -140,7 +140,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
     found = json.loads(stacks.stdout)
     assert stacks.stderr.startswith(f"inspector: {sentence}") and stacks.stderr.count("\n") == 1
     assert found["stacks"] == [] and {one["ranks"] for one in found["missing"]} == {"0-6"}
-    assert "has a context that can't be judged, the core file is cut short" in stacks.stdout
+    assert "has a context that can't be checked, the core file is cut short" in stacks.stdout
     values = run("globals", cut, "own", "--json")
     assert values.stderr == stacks.stderr and json.loads(values.stdout)["globals"] == whole
     warnings = json.loads(run("report", cut, "--json").stdout)["warnings"]
