@@ -34,7 +34,11 @@ SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 ADDING = ("add-inferior", "clone-inferior")
-AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING + ADDING), "enable hookpost-once", "enable hookpost-count")
+AFTER_COMMANDS = (
+    *(f"hookpost-{one}" for one in MAKING + CHANGING + ADDING),
+    "enable hookpost-once",
+    "enable hookpost-count",
+)
 
 _extension: Optional[Extension] = None
 

@@ -108,5 +108,11 @@ def listed() -> Iterator[Dprintf]:
         condition, ignored, command = CONDITION.search(rest), IGNORED.search(rest), COMMAND.search(rest)
         places = tuple((one.address, one.enabled) for one in printed_locations(int(number)))
         count = [int(ignored[1]) if ignored else 0]
-        said = (match and match[1] for match in (condition, command))
-        yield Dprintf(int(number), enabled == "y", *said, places, count)
+        yield Dprintf(
+            number=int(number),
+            enabled=enabled == "y",
+            condition=condition and condition[1],
+            command=command and command[1],
+            places=places,
+            ignored=count,
+        )

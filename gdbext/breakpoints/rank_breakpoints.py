@@ -117,7 +117,8 @@ class RankBreakpoints:
                 follower.leave(native=True)
 
     def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
-        for user in (*filter(follows, gdb.breakpoints()), *self._dprintfs.known):
+        users: list[Any] = [*filter(follows, gdb.breakpoints()), *self._dprintfs.known]
+        for user in users:
             if user.enabled:
                 if user.condition or user.commands or isinstance(user, Dprintf):  # which mean the rank that comes by
                     for address in self._shared(moment, user):
@@ -261,7 +262,7 @@ class Follower(Pinned):
         self.rank = None if key[1] == SHARED else key[1]
         self._on_hit = on_hit
         self._face = face
-        self.user = user  # whose breakpoint this one stands for
+        self.user: Any = user  # the breakpoint or dprintf that this one stands for
         self.is_silenced = False
         self.peers: Callable[[int], Iterator[Follower]] = lambda address: iter(())
         self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
@@ -462,7 +463,7 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 
 def is_anything_in_code() -> bool:
-    """Whether the user has breakpoints for which symbols have to be moved in time, while ranks are made; see dprintf.py."""
+    """Whether the user has breakpoints, dprintfs apart, for which symbols have to move in time while ranks are made."""
     return any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
 
 

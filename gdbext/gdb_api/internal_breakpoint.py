@@ -27,7 +27,9 @@ class Pinned(Own):
         self.address = address
         self.home = gdb.selected_inferior().num
         self.is_bound = bound
-        super().__init__(place(address, self.home) if bound else f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
+        super().__init__(
+            place(address, self.home) if bound else f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True
+        )
         self.silent = not speaks_mi()
 
 

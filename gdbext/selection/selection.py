@@ -77,7 +77,8 @@ class Selection:
         self._registers.clear()
         thread = gdb.selected_thread()
         if thread is None:
-            return self.clear("GDB has no thread")
+            self.clear("GDB has no thread")
+            return
         rank, reason = rank_at(moment, stack_pointer()), f"it runs on the stopped thread {thread.num}"
         if rank is None:
             self.clear(f"none runs on thread {thread.num}")

@@ -395,11 +395,13 @@ def program_path() -> str:
 def is_of_new_program(objfile: gdb.Objfile) -> bool:
     """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries.
 
-    At a fork it reads the new process's program while the old process is the selected one.
+    Of a program that a fork copies it has forgotten none, but reads it for a space that is new, before these.
     """
-    is_here = objfile.progspace == gdb.selected_inferior().progspace
-    is_program = is_here and path_of(objfile) == program_path() and not is_core()
-    return is_program and execute("info sharedlibrary").startswith("No shared libraries")
+    space = objfile.progspace
+    if space != gdb.selected_inferior().progspace or path_of(objfile) != program_path() or is_core():
+        return False
+    is_new = len(gdb.inferiors()) > 1 and space.objfiles() == [objfile]
+    return not is_new and execute("info sharedlibrary").startswith("No shared libraries")
 
 
 def is_main_program(elf_object: Object) -> bool:

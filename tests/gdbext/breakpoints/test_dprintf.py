@@ -29,7 +29,7 @@ def printed(output: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("style", ["gdb", "call"])
 def test_it_prints_in_every_rank(session: Session, rankrun: Path, ticks: Path, style: str) -> None:
     """From before the start, where it must not be copied with the code; and again in a second run."""
-    command = [rankrun, "-n", str(RANKS), ticks, str(TURNS)]
+    command = [str(rankrun), "-n", str(RANKS), str(ticks), str(TURNS)]
     alone = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     script = f"""
 ask("set dprintf-style {style}")

@@ -49,27 +49,3 @@ def test_names_mean_the_rank_whose_code_the_thread_runs(
         assert rank == own and names == ["compare", "work", "begin"][-depth:], (names, told.output)
         assert re.search(r"because the stopped thread \d+ runs its code", why) and has_line, (why, said)
     assert sorted(re.findall(r"rank (\d+) made (\d+)", told.output)) == [(str(r), str(THREADS)) for r in range(RANKS)]
-
-
-def test_a_thread_that_waits_in_a_library_is_its_ranks(session: Session, rankrun: Path, workers: Path) -> None:
-    told = session.run(
-        f"""
-        ask("break work")
-        ask("run")
-        rank = value("own_rank")
-        found = []
-        for thread in gdb.selected_inferior().threads():
-            ask("thread %d" % thread.num)
-            ask("rank")
-            names = functions()
-            if "begin" in names and "work" not in names:
-                found.append([value("$_rank"), value("own_rank"), rank])
-        tell("found", found)
-        """,
-        "--args",
-        rankrun,
-        "-n",
-        RANKS,
-        workers,
-    )
-    assert all(len(set(ranks)) == 1 for ranks in told["found"]), told["found"]

@@ -6,7 +6,9 @@
 
 long ticks;
 
-__attribute__((noinline)) void tick(void) { ticks += 1; }
+__attribute__((noinline)) void tick(void) {
+    ticks += 1;
+}
 
 int main(int argc, char **argv) {
     int rank;

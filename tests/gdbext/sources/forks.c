@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((noinline)) static void begin(void) { __asm__ volatile(""); }
+__attribute__((noinline)) static void begin(void) {
+    __asm__ volatile("");
+}
 
 int main(int argc, char **argv) {
     int rank, child = -1;

@@ -10,7 +10,9 @@ int own_rank = -1;
 int calls;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-static int compare(const void *left, const void *right) { return *(const int *)left - *(const int *)right; }
+static int compare(const void *left, const void *right) {
+    return *(const int *)left - *(const int *)right;
+}
 
 __attribute__((noinline)) static void work(int number) {
     int numbers[] = {3 * own_rank, number};
