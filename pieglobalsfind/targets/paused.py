@@ -33,6 +33,7 @@ PAGE = 4096
 GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
 LARGEST_COPY = 1 << 30  # bytes
+SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may have grown when the process stands still
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOTHING = memoryview(b"")
@@ -381,7 +382,7 @@ class _Copier:
         self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
         self._first_stack = 2 * len(plan.ranges)
         self.size = sum(self._vectors[1::2])
-        self._room = room.of(min(self.size, LARGEST_COPY) + (1 << 20))
+        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH))
         self._registers: list[tuple[int, Optional[bytes]]] = []
         self._lost: list[int] = []
 
