@@ -1,7 +1,7 @@
 """Ranks without any registry: anonymous memory that begins with the ELF header of a loaded object is a copy of it.
 
-Takes a target; gives None if there is no such memory. All that it knows of a rank is where its copies are: numbers are
-by ascending address, contexts, stacks and heaps are _UNKNOWN, and the table says so.
+Takes a target; gives None if there is no such memory. It knows where a rank's copies are, and the stack of a rank that
+a kernel thread is on. Numbers are by ascending address; contexts and heaps are _UNKNOWN, and the table says so.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import model
+from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.elf.file import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS, ProgramHeader
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Absent, Evidence, Object, RankTable, Rebase, Segment
+from pieglobalsfind.model import SCAN, Absent, Evidence, Object, RankTable, Rebase, Segment
 from pieglobalsfind.target import MemoryMapping, Target
 
 Identity = tuple[bytes, tuple[ProgramHeader, ...], bytes]  # ELF header, program headers, build-id
-EVIDENCE = Evidence("scan", "ELF headers in anonymous memory")
+EVIDENCE = Evidence(SCAN, "ELF headers in anonymous memory")
 NUMBERED = "there is no registry: copies were found by their ELF headers, and ranks are numbered by ascending address"
 UNEQUAL = "objects have different numbers of copies: which copies belong to the same rank is a guess"
 # What a program has and a library has not; the last three are what AMPI calls instead (ampi.C, AMPI_Main_Get)
@@ -46,7 +47,7 @@ def decode(target: Target) -> Optional[RankTable]:
         return None
     loaded = ((original, path, copies.get(_identity(target, original))) for original, path in _loaded(target, maps))
     found = [CopiedObject(original, path, tuple(same)) for original, path, same in loaded if same]
-    return _table(found) if found else None
+    return with_stacks(target, _table(found), maps) if found else None
 
 
 def _is_anonymous(mapping: MemoryMapping) -> bool:

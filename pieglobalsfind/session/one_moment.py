@@ -14,7 +14,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi.switch import switching_code
 from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.model import Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.model import SCAN, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause, without
 
@@ -135,7 +135,8 @@ def plan_for(live: LiveTarget, with_data: bool) -> ProcessPlan:
         ranges += held
         untouched += without(start, end, held)
     unsettled = switching_code(live) if table.runtime == "AMPI" else ()
-    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled, tuple(untouched))
+    is_scan = table.evidence.tier == SCAN
+    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled, tuple(untouched), is_scan)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
