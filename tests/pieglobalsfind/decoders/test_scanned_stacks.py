@@ -1,4 +1,4 @@
-"""Whose stack a kernel thread is on, where copies alone tell of ranks: known of return addresses into one rank's code."""
+"""Whose stack a kernel thread is on, where copies alone tell of ranks: by return addresses into one rank's code."""
 
 from __future__ import annotations
 
