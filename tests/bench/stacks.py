@@ -55,18 +55,18 @@ def run() -> Result:
         compile_source(place / "ranks.c", ranks_source(), [str(BIN / "rankcc")], program)
         compile_source(place / "threads.c", threads_source(), ["gcc", "-pthread"], threads)
         with job([*rankrun(RANKS), str(program)]) as pid:
-            seconds, processor, frames = walked(pid)
+            seconds, frames = walked(pid)
         with job([*rankrun(MORE_RANKS), "--method", "none", str(program)]) as pid:  # vm.max_map_count bounds copies
-            more_seconds, _, more_frames = walked(pid)
+            more_seconds, more_frames = walked(pid)
         with job([str(threads), str(RANKS)]) as pid:
             theirs = eu_stack(pid)
         commands = [row for ranks, limit in COMMAND_RANKS.items() for row in whole(program, threads, ranks, limit)]
-    ours = processor / frames
+    ours = seconds / frames
     return Result(
         "Stacks without a debugger",
         f"Suspended ranks of a running job, walked and named with file and line, {frames // RANKS} frames each; the "
-        f"best of {TURNS} walks of a process that is already open, and of {TURNS} eu-stacks; per frame in processor "
-        "time, of user and kernel; so are the last rows, whole commands, the start of Python included.",
+        f"best of {TURNS} walks of a process that is already open, and of {TURNS} eu-stacks. The last rows are whole "
+        "commands, the start of Python included. Processor time, of user and kernel.",
         (
             Measurement(f"{RANKS} ranks", seconds, "s", 0.1),
             Measurement(f"{MORE_RANKS:,} ranks, {more_frames // MORE_RANKS} frames each", more_seconds, "s", 1.0),
@@ -98,22 +98,21 @@ def command(*words: object) -> float:
     return min(measured([str(word) for word in words])[0] for _ in range(1 + TURNS))
 
 
-def walked(pid: int) -> tuple[float, float, int]:
-    """Seconds, seconds of processor time and frames of the best walk through all suspended ranks, rank table included.
+def walked(pid: int) -> tuple[float, int]:
+    """Seconds of processor time and frames of the best walk through all suspended ranks, rank table included.
 
     The first, which opens files, doesn't count.
     """
     target = LiveTarget(pid)
-    seconds, processor, frames = [], [], 0
+    seconds, frames = [], 0
     for _ in range(1 + TURNS):
-        start, spent = time.perf_counter(), time.process_time()
+        start = time.process_time()
         moment = ProcessView(target, decode(target))
         suspended = [rank for rank in moment.table.ranks if rank.state != RUNNING]
         stacks = [walked for _, walked in moment.walker.stacks(suspended) if isinstance(walked, UnwoundStack)]
-        seconds.append(time.perf_counter() - start)
-        processor.append(time.process_time() - spent)
+        seconds.append(time.process_time() - start)
         frames = sum(len(stack.calls) for stack in stacks)
-    return min(seconds[1:]), min(processor[1:]), frames
+    return min(seconds[1:]), frames
 
 
 def eu_stack(pid: int) -> float:
