@@ -22,7 +22,7 @@ from tests.support.running import Job, StartJob
 
 __all__ = ["program"]
 TURNS = 3000
-WHY_NOT = "has no saved registers, a scan of memory can't tell"
+WHY_NOT = "has no saved registers, a scan of memory can't find it"
 
 
 @pytest.fixture(scope="module")

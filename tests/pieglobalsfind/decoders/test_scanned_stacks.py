@@ -17,7 +17,7 @@ from tests.support.fabricate.memory import Mapped, MemoryTarget
 ORIGINAL, COPIES, CODE, STACKS = 0x10000, (0x20000, 0x30000), 0x1000, (0x50000, 0x60000)
 CALL = bytes((0xE8, 0, 0, 0, 0))
 RETURN, NO_RETURN = 0x105, 0x205  # offsets in the code: behind a call, and behind none
-UNKNOWN = Absent("a scan of memory can't tell")
+UNKNOWN = Absent("a scan of memory can't find it")
 
 
 def rank_of(number: int) -> Rank:
