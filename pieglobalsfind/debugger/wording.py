@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.ranks.translate import IN_USE, UNUSED
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _owner_parts(moment: ProcessView, owner: Owner) -> Iterator[str]:
         yield f", {symbol.file}:{symbol.line}"
     if owner.object is not None and owner.rank is not None:
         yield f", original {owner.original:#x}"
+    if owner.object is not None and owner.reason in (IN_USE, UNUSED):
+        yield f" ({owner.reason})"
 
 
 def _nobodys(owner: Owner) -> str:
