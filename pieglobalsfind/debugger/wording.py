@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pieglobalsfind.session.process_view import ProcessView
     from pieglobalsfind.stacks.frame import Frame
 
+ORIGINAL_IN_USE = (
+    "privatization failed: ranks use the original's functions and variables with external linkage, one for all; "
+    "`rank print --nominal` reads their own"
+)
 INDENT = "        "
 NO_TAG = -2  # Waiting.tag
 SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})

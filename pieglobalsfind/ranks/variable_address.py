@@ -73,6 +73,14 @@ def nominal_place(rank: Rank, objects: Sequence[Object], address: int) -> Option
     return None
 
 
+def runs_original(rank: Rank, elf_object: Object) -> bool:
+    """Whether the rank's code uses the original beside the rank's copy: it calls functions there, too, by the words."""
+    return any(
+        isinstance(placement, Redirect) and placement.object == elf_object.index and placement.is_failure
+        for placement in rank.placements
+    )
+
+
 def root_place(rank: Rank, elf_object: Object, type_name: str) -> Union[int, Absent]:
     """Where the rank keeps its struct of globals of that type."""
     for placement in rank.placements:

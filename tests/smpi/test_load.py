@@ -1,0 +1,75 @@
+"""`inspector load` of SMPI's ranks: shares of the time, by samples or by the kernel, are those that the program gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.running import StartJob
+from tests.support.smpi.jobs import command, needs_smpi, process_of
+from tests.support.waiting import wait_until
+
+pytestmark = needs_smpi
+RANKS = 4
+# Rank r spins r + 1 times as long as rank 0, by the processor's counter, and then waits for the others.
+SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <x86intrin.h>
+int main(int count, char **words) {
+    int me;
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    if (me == 0) puts("begins");
+    fflush(stdout);
+    for (;;) {
+        unsigned long long until = __rdtsc() + (me + 1) * 10000000ULL;
+        while (__rdtsc() < until) {}
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+"""
+
+
+def loads_of(factory: str, start_job: StartJob, folder: Path, *options: str) -> Any:
+    """What `inspector load` prints of the program, a second after it began."""
+    source, program = folder / "uneven.c", folder / "uneven"
+    source.write_text(SOURCE)
+    subprocess.run(["smpicc", "-g", "-O1", str(source), "-o", str(program)], check=True, timeout=120)
+    settings = (f"--cfg=contexts/factory:{factory}", "--cfg=smpi/simulate-computation:no")
+    job = start_job(*command(folder, RANKS, program, *settings))
+    job.wait_for("begins")
+    pid = wait_until(lambda: process_of(job), "smpirun has started no smpimain")
+    wait_until(lambda: processor_time(pid) > 1, "the job does not run")
+    asked = [sys.executable, "-m", "inspector", "load", str(pid), "--json", *options]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True)
+    loads = json.loads(done.stdout)
+    assert loads["traffic"] is None and [rank["rank"] for rank in loads["ranks"]] == list(range(RANKS))
+    return loads
+
+
+def processor_time(pid: int) -> float:
+    """Seconds that the process has had (proc(5), /proc/PID/stat)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_ranks_that_take_turns_are_sampled(start_job: StartJob, tmp_path: Path) -> None:
+    loads = loads_of("raw", start_job, tmp_path, "--duration", "4s")
+    assert loads["source"] == "sampled" and 0 < loads["error"] < 0.5
+    for rank in loads["ranks"]:
+        assert rank["busy"] / loads["seconds"] == pytest.approx((rank["rank"] + 1) / 10, abs=loads["error"] + 0.05)
+
+
+def test_the_kernel_counts_ranks_with_threads_of_their_own(start_job: StartJob, tmp_path: Path) -> None:
+    loads = loads_of("thread", start_job, tmp_path)
+    assert loads["source"] == "threads"
+    total = sum(rank["busy"] for rank in loads["ranks"])
+    for rank in loads["ranks"]:
+        assert rank["busy"] / total == pytest.approx((rank["rank"] + 1) / 10, abs=0.05)
