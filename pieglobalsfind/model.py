@@ -119,8 +119,8 @@ class Rebase:
 class Redirect:
     """One variable, or a region of them, lives at `storage`; `got_slot` (0: none) holds the address in use.
 
-    `is_shared`: other ranks have the same storage. `is_failure`: the runtime meant each rank to have its own in its copy
-    of the object, and the rank's code uses the original's all the same.
+    `is_shared`: other ranks have the same storage. `is_failure`: the runtime meant each rank to have its own in its
+    copy of the object, and the rank's code uses the original's all the same.
     """
 
     object: int

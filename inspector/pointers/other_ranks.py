@@ -73,8 +73,8 @@ class OtherRanks:
     ) -> Iterator[PointerFinding]:
         """What is to be said of a word of a heap or stack, which begins at `start`.
 
-        Nothing if its type says that it is not a pointer, or if it is on a stack and nothing says what it is: in its own
-        frames a runtime that switches between ranks has the addresses of others.
+        Nothing if its type says that it is not a pointer, or if it is on a stack and nothing says what it is: in its
+        own frames a runtime that switches between ranks has the addresses of others.
         """
         owner = self._owner(comparison, word.value)
         verdict = ANOTHER_RANKS if ground.is_pointer else ground.kind

@@ -167,7 +167,7 @@ def test_lldb(lost: Lost, kind: str, tmp_path: Path) -> None:
 def test_pieglobalsfind(lost: Lost) -> None:
     done = run(sys.executable, "-m", "pieglobalsfind", "--pid", lost.job.pid, lost.address, "--nominal")
     first, *others = done.stdout.splitlines()
-    assert f"no rank  original  prog.user.so+0x" in first and f"{lost.name}+0x0" in first and SAID in done.stderr
+    assert "no rank  original  prog.user.so+0x" in first and f"{lost.name}+0x0" in first and SAID in done.stderr
     assert first.endswith("(the ranks use it: privatization failed)")
     assert len(others) == RANKS
     for rank, line in enumerate(others):

@@ -82,8 +82,8 @@ COMMANDS: tuple[Command, ...] = (
         summary="Print an expression in every rank, or in a set of ranks.",
         description="The expression means what it means in the rank's nearest user frame. Sets may follow or precede "
         "it:\nrank print counter 0-3, rank print counter 1 5, rank print 0-3 counter; "
-        "`--` separates them when in doubt.\n--nominal reads a variable in the rank's own copy, also where its code uses "
-        "another instance.\n"
+        "`--` separates them when in doubt.\n"
+        "--nominal reads a variable in the rank's own copy, also where its code uses another instance.\n"
         f"For SET {HINT}.",
         run=late("rank_print"),
         completes="expression",

@@ -1,8 +1,8 @@
 """The ranks' load by Charm++'s load-balancing database, which a job has that was started with a balancer.
 
-Takes a target and its rank table; gives seconds of ranks and processing elements, and messages if the database counts
-them. Classes are found by exported symbols and by form, as of Charm++ 8 (src/ck-ldb: LBDatabase.h, LBObj.h, LBComm.h);
-a database that does not validate is not used. A balancing clears it.
+Takes a target and its rank table; gives seconds of ranks and processing elements. Classes are found by exported symbols
+and by form, as of Charm++ 8 (src/ck-ldb: LBDatabase.h, LBObj.h); a database that does not validate is not used. A
+balancing clears it. With +LBCommOn it has messages, too, but of AMPI's ranks none is named as a sender.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import beginning, group_tables, groups, is_of_class, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
-from pieglobalsfind.decoders.registry.load import ElementLoad, ProcessLoad, RankLoad, Sent
+from pieglobalsfind.decoders.registry.load import ElementLoad, ProcessLoad, RankLoad
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RUNNING, Absent, RankTable
 from pieglobalsfind.target import Target, read_many, read_or_none
@@ -25,17 +25,14 @@ MANAGER = "_ZTV9LBManager"
 MANAGER_SIZE = 0x400  # bytes that are searched for the pointer to the database
 ENTRY = struct.Struct("<Qi4x")  # LBDatabase::LBObjEntry
 OBJECT = struct.Struct("<QiiQi4xd??H4xdd")  # LBObj
-# LBDatabase: the vector of objects, that of their managers, four ints, the table of messages, whether it counts, the
+# LBDatabase: the vector of objects, that of their managers, four ints, a pointer, whether it counts, the
 # objects' time; then LBMachineUtil: whether it is on, its times
-DATABASE = struct.Struct("<QQQ24x16xQB7xdB7xdddd")
-MESSAGES = struct.Struct("<QQii")  # LBCommTable
-MESSAGE_FORM = struct.Struct("<iiiiQi4xb7xi4xQi4xii")  # LBCommData
-NO_PROCESS, OBJECT_MESSAGE = -1, 2  # the sender is an object, and so is the receiver (LD_OBJ_MSG)
-MOST_OBJECTS, MOST_MESSAGES = 1 << 20, 1 << 22
+DATABASE = struct.Struct("<QQQ24x16x8xB7xdB7xdddd")
+MOST_OBJECTS = 1 << 20
 MONOTONIC = 1e-9
 NOT_THERE = Absent("it has no load-balancing database", "start the job with +balancer GreedyLB, for instance")
 OFF = Absent("its load-balancing database counts nothing", "start the job with +balancer, and without +LBOff")
-NO_MESSAGES = Absent("its load-balancing database counts messages only with +LBCommOn")
+NO_MESSAGES = Absent("its load-balancing database names processing elements as senders of messages, not ranks")
 NO_CLOCK = Absent("Charm++'s clock is not known")
 
 
@@ -43,27 +40,8 @@ class LoadObject(NamedTuple):
     """A migratable object of the database: `record` is its location record, which the rank's element points to."""
 
     record: int
-    manager: int
-    number: int
     busy: float
     started: float
-
-
-class MessageEntry(NamedTuple):
-    """An entry of the table of messages, as LBCommData has its members."""
-
-    key: int
-    source: int
-    manager: int
-    manager_index: int
-    number: int
-    object_index: int
-    kind: int
-    to_manager: int
-    to_number: int
-    to_process: int
-    messages: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +49,6 @@ class Database:
     """What one processing element's database has; times are seconds of Charm++'s clock."""
 
     objects: tuple[LoadObject, ...]
-    messages: int
     is_on: bool
     total: float
     idle: float
@@ -90,9 +67,8 @@ def read_balancer(target: Target, table: RankTable) -> Union[ProcessLoad, Absent
     now = _now(target, loader)
     homes = _homes(target, loader, table, databases)
     running = {rank.rank for rank in table.ranks if rank.state == RUNNING}
-    sent = _sent(target, databases, homes)
     ranks = tuple(
-        RankLoad(number, _busy(each, now if number in running else None), _of(sent, number))
+        RankLoad(number, _busy(each, now if number in running else None), NO_MESSAGES)
         for number, each in sorted(homes.items())
     )
     numbers = [number for number, _ in loader.currents] if len(loader.currents) == len(databases) else []
@@ -126,7 +102,7 @@ def _database_of(target: Target, manager: int) -> Optional[Database]:
 
 def _database(target: Target, head: bytes) -> Optional[Database]:
     """A database whose objects all have the number of their place in it."""
-    begin, end, room, messages, is_on, busy, state, total, idle, since, _ = DATABASE.unpack(head)
+    begin, end, room, is_on, busy, state, total, idle, since, _ = DATABASE.unpack(head)
     count = (end - begin) // ENTRY.size
     is_vector = 0 < begin < end <= room and (end - begin) % ENTRY.size == 0 and count <= MOST_OBJECTS
     if not is_vector or is_on > 1 or state > 1 or busy < 0 or idle < 0 or total < 0:
@@ -140,16 +116,14 @@ def _database(target: Target, head: bytes) -> Optional[Database]:
             continue
         if data is None:
             return None
-        record, manager, _, number, handle, wall, is_migratable, is_async, _, started, _ = OBJECT.unpack(data)
+        record, _, _, _, handle, wall, _, _, _, started, _ = OBJECT.unpack(data)
         if handle != index or not 0 <= wall < float("inf"):
             return None
-        objects.append(LoadObject(record, manager, number, wall, started))
-    return Database(tuple(objects), messages, bool(is_on), total, idle, since) if objects else None
+        objects.append(LoadObject(record, wall, started))
+    return Database(tuple(objects), bool(is_on), total, idle, since) if objects else None
 
 
-def _homes(
-    target: Target, loader: Loader, table: RankTable, databases: list[Database]
-) -> Mapping[int, LoadObject]:
+def _homes(target: Target, loader: Loader, table: RankTable, databases: list[Database]) -> Mapping[int, LoadObject]:
     """By rank, its object: a rank's element points to its thread and to its location record."""
     threads = {rank.thread: rank.rank for rank in table.ranks if rank.thread}
     objects = {each.record: each for database in databases for each in database.objects}
@@ -186,43 +160,3 @@ def _elapsed(database: Database, now: Optional[float]) -> Union[float, Absent]:
     if now is None:
         return NO_CLOCK
     return database.total + (max(now - database.since, 0.0) if database.since >= 0 else 0.0)
-
-
-# ---- messages ----
-
-
-def _sent(
-    target: Target, databases: list[Database], homes: Mapping[int, LoadObject]
-) -> Union[dict[int, list[Sent]], Absent]:
-    """By rank, what it sent to other ranks, where any is counted."""
-    ranks = {(each.manager, each.number): rank for rank, each in homes.items()}
-    found: dict[int, list[Sent]] = {}
-    for database in databases:
-        for (sender, receiver), (messages, size) in _pairs(target, database.messages):
-            if sender in ranks and receiver in ranks:
-                found.setdefault(ranks[sender], []).append(Sent(ranks[receiver], messages, size, 0, 0))
-    return found or NO_MESSAGES
-
-
-Pair = tuple[tuple[int, int], tuple[int, int]]
-
-
-def _pairs(target: Target, address: int) -> Iterator[tuple[Pair, tuple[int, int]]]:
-    """((sender, receiver), (messages, bytes)) of objects, each by its manager and its number there."""
-    head = read_or_none(target, address, MESSAGES.size)
-    entries, states, size, in_use = MESSAGES.unpack(head) if head else (0, 0, 0, 0)
-    if not 0 < in_use <= size <= MOST_MESSAGES:
-        return
-    data = read_or_none(target, entries, size * MESSAGE_FORM.size)
-    used = read_or_none(target, states, size)
-    if data is None or used is None:
-        return
-    for index in range(size):
-        entry = MessageEntry._make(MESSAGE_FORM.unpack_from(data, index * MESSAGE_FORM.size))
-        if used[index] == 1 and entry.source == NO_PROCESS and entry.kind == OBJECT_MESSAGE:
-            sender, receiver = (entry.manager, entry.number), (entry.to_manager, entry.to_number)
-            yield (sender, receiver), (entry.messages, entry.bytes)
-
-
-def _of(sent: Union[dict[int, list[Sent]], Absent], rank: int) -> Union[tuple[Sent, ...], Absent]:
-    return sent if isinstance(sent, Absent) else tuple(sent.get(rank, ()))
