@@ -16,11 +16,18 @@ from tests.support.waiting import wait_until
 
 pytestmark = needs_smpi
 RANKS = 4
-# Rank r spins r + 1 times as long as rank 0, by the processor's counter, and then waits for the others.
+# Rank r computes r + 1 times as long as rank 0, by its kernel thread's processor time, and then waits for the others.
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
-#include <x86intrin.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long long processor_time(void) { /* SMPI would give the simulated time */
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
 int main(int count, char **words) {
     int me;
     MPI_Init(&count, &words);
@@ -28,8 +35,8 @@ int main(int count, char **words) {
     if (me == 0) puts("begins");
     fflush(stdout);
     for (;;) {
-        unsigned long long until = __rdtsc() + (me + 1) * 10000000ULL;
-        while (__rdtsc() < until) {}
+        long long until = processor_time() + (me + 1) * 400000LL;
+        while (processor_time() < until) {}
         MPI_Barrier(MPI_COMM_WORLD);
     }
 }
