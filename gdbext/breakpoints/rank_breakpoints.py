@@ -402,10 +402,10 @@ def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
     """Whether all ranks use one copy of an object, now and later; None is none of the program's."""
     if number is None or not moment.table.objects[number].privatized:
         return True
+    if is_copying(moment):
+        return False
     first = moment.table.ranks[0]
-    return not is_copying(moment) and (
-        not has_copy(moment, number, first.rank) or runs_original(first, moment.table.objects[number])
-    )
+    return not has_copy(moment, number, first.rank) or runs_original(first, moment.table.objects[number])
 
 
 def follows(breakpoint: Any) -> bool:
