@@ -89,9 +89,7 @@ def lost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def run(*words: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     command = [str(word) for word in words]
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 @pytest.mark.parametrize("kind", ["live", "core"])
