@@ -25,8 +25,8 @@ TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
 DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
-# What leads to libc's lists of threads: the heads, of those that it has made itself and of others, such as the first one,
-# and the nodes in threads
+# What leads to libc's lists of threads: the heads, of those that it has made itself and of others, such as the first
+# one, and the nodes in threads
 GLOBAL = "_rtld_global"
 HEADS = ("_thread_db_rtld_global__dl_stack_used", "_thread_db_rtld_global__dl_stack_user")
 NODE, NEXT = "_thread_db_pthread_list", "_thread_db_list_t_next"

@@ -42,7 +42,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def build_fortran(folder: Path) -> None:
-    """By hand: under -pieglobals AMPI's compiler drops -fopenmp, without which Fortran has no thread-local variables."""
+    """By hand: under -pieglobals AMPI's compiler drops -fopenmp, by which Fortran has thread-local variables."""
     compiler = str(Path(AMPICC).with_name("ampif90"))
     Path(folder, "prog.f90").write_text(SOURCES["f90"])
     compiled = [compiler, "-g", *BOTH, "-fopenmp", "-fPIC", "-c", "prog.f90", "-o", "own.o"]
@@ -92,7 +92,7 @@ def test_gdb_prints_each_ranks_own(job: Running, kind: str, tmp_path: Path) -> N
     commands = [f"source {ROOT}/gdbext/rank.py"]
     name = "'state::g_rank'" if Path(job.folder, "prog.f90").exists() else "g_rank"
     for rank in range(RANKS):
-        commands += [f"rank {rank}", f"with language c -- printf \"%d %p\\n\", {name}, &{name}"]
+        commands += [f"rank {rank}", f'with language c -- printf "%d %p\\n", {name}, &{name}']
     words = [word for command in (*commands, "rank none", f"print {name}") for word in ("-ex", command)]
     quietly = ("-nx", "-q", "-batch", "-iex", "set debuginfod enabled off")
     shown = run(str(find_gdb()), *quietly, *target(job, kind, tmp_path), *words, status=1)

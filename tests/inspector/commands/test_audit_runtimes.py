@@ -84,11 +84,11 @@ def test_how_many_ranks_ampi_has_in_a_process(tmp_path: Path, ranks: int, severi
 @pytest.mark.parametrize(("size", "most"), [(16, 10), (176, 5)])
 def test_thread_locals_leave_room_for_fewer_ranks(tmp_path: Path, size: int, most: int) -> None:
     """As AMPI has started so many, and not one more (docs/diagnoses.md)."""
-    (tmp_path / "program.c").write_text(
-        f"static __thread char block[{size}] __attribute__((aligned(8)));\nint AMPI_Main(void) {{ return ++block[0]; }}\n"
-    )
+    block = f"static __thread char block[{size}] __attribute__((aligned(8)));\n"
+    (tmp_path / "program.c").write_text(block + "int AMPI_Main(void) { return ++block[0]; }\n")
     program = tmp_path / "program.so"
-    command = ["gcc", "-g", "-shared", "-fPIC", "-ftls-model=initial-exec", "-o", program, tmp_path / "program.c"]
+    options = ["-g", "-shared", "-fPIC", "-ftls-model=initial-exec"]
+    command = ["gcc", *options, "-o", str(program), str(tmp_path / "program.c")]
     subprocess.run(command, check=True, timeout=60)
     (judged,) = audit(program, "--method", "pip")["methods"]
     assert judged["notes"][0].startswith(f"at most {most} ranks in a process")

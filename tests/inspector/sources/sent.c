@@ -23,8 +23,8 @@ struct message {
     int *own_address;
     int *address;
     long number;
-} *held;
-char *raw; /* nothing says what it has */
+} * held;
+char *raw;        /* nothing says what it has */
 long sent_number; /* an address, in what is not a pointer */
 FILE *stream;
 
