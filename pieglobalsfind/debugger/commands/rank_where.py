@@ -24,7 +24,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     """Show an address in every rank."""
     is_nominal, expression = without_nominal(text)
     if not expression:
-        raise UsageError("there is no address", "for instance: rank where &counter")
+        raise UsageError("no address is given", "for instance: rank where &counter")
     moment = face.moment()
     address = face.address(expression)
     owner = moment.translator.owner(address)
