@@ -1,6 +1,6 @@
 """Words of the C library's heap that name an original or lead into a rank's image, and whose they are.
 
-That is told by the typed pointers that lead there.
+The typed pointers that lead there say so.
 
 Takes the originals; looks through the heap once, if the program's `malloc` is libc's, whatever number of ranks there
 are. Which rank owns a block that no rank's typed pointers lead to is unknown: the number of such words is reported.
