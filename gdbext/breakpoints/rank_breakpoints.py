@@ -34,6 +34,7 @@ from gdbext.symbols.focus import has_copy, is_copying
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
+from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -117,10 +118,13 @@ class RankBreakpoints:
                 follower.leave(native=True)
 
     def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
+        # Of a breakpoint in copies and in an original GDB would lose the place of the hit as symbols move.
+        is_in_both = any(runs_original(rank, used) for rank in moment.table.ranks[:1] for used in moment.table.objects)
         users: list[Any] = [*filter(follows, gdb.breakpoints()), *self._dprintfs.known]
         for user in users:
             if user.enabled:
-                if user.condition or user.commands or isinstance(user, Dprintf):  # which mean the rank that comes by
+                means_rank = user.condition or user.commands or isinstance(user, Dprintf)  # the rank that comes by
+                if means_rank or is_in_both:
                     for address in self._shared(moment, user):
                         yield (user.number, SHARED, address), (user, address)
                 places = self._places(moment, user)
@@ -434,7 +438,10 @@ def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
     """Whether all ranks use one copy of an object, now and later; None is none of the program's."""
     if number is None or not moment.table.objects[number].privatized:
         return True
-    return not is_copying(moment) and not has_copy(moment, number, moment.table.ranks[0].rank)
+    if is_copying(moment):
+        return False
+    first = moment.table.ranks[0]
+    return not has_copy(moment, number, first.rank) or runs_original(first, moment.table.objects[number])
 
 
 def follows(breakpoint: Any) -> bool:

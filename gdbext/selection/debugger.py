@@ -120,9 +120,20 @@ class GdbDebugger(RankVisitor):
 
     def value_here(self, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """The value of an expression where GDB stands."""
+        return self._shown(expression, None, form)
+
+    def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Return what lies at an address, as a value of an expression's type."""
+        with self._evaluating(rank):
+            return self._shown(expression, address, form)
+
+    def _shown(self, expression: str, place: Optional[int], form: str) -> Union[ExpressionValue, Absent]:
+        """An expression's value, or with `place` what lies there as a value of its type."""
         try:
             with self.selection.explaining_calls():
                 value = gdb.parse_and_eval(expression)
+                if place is not None:
+                    value = gdb.Value(place).cast(value.type.pointer()).dereference()
                 address = value.address
                 keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
                 gdb.set_convenience_variable(RESULT, address if keeps_place else value)

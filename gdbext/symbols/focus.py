@@ -30,7 +30,7 @@ from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.model import Absent, Object, Rebase
-from pieglobalsfind.ranks.variable_address import data_place, lies_apart
+from pieglobalsfind.ranks.variable_address import data_place, lies_apart, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -42,12 +42,14 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
-    `is_main`: in place of the main program's own, which GDB looks into before all others.
+    `is_main`: in place of the main program's own, which GDB looks into before all others. `stays`: also while another
+    rank's symbols come in place of these, as all ranks run this code.
     """
 
     path: str
     bias: int
     is_main: bool = False
+    stays: bool = False
 
 
 class Focus:
@@ -254,8 +256,12 @@ class Focus:
                     failures.append(str(view))
                     continue
                 self._objects[view.path] = elf_object.path
+                stays = any(runs_original(one, elf_object) for one in moment.table.ranks[:1])
                 if not self._is_there(elf_object, file, view):
-                    placed.append(self._as_main(elf_object, file, view))
+                    placed.append(self._as_main(elf_object, file, replace(view, stays=stays and rank is None)))
+                if rank is not None and stays:
+                    original = self._view(moment, elf_object, None, LoadedSymbols(file, elf_object.load_bias))
+                    placed += [] if isinstance(original, Absent) else [replace(original, stays=True)]
         return tuple(placed), tuple(failures)
 
     def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
@@ -296,7 +302,7 @@ class Focus:
                 )
             except (OSError, ObjectFileError) as error:
                 return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
-            self._views_apart = {key: LoadedSymbols(made, plain.bias)}
+            self._views_apart = {**self._views_apart, key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
 
     def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
@@ -321,11 +327,14 @@ class Focus:
         self._program = program_path()
         self.moves += 1
         old = self._placed
+        stay = [loaded_symbols for loaded_symbols in wanted if loaded_symbols.stays and loaded_symbols in old]
         for loaded_symbols in wanted:
+            if loaded_symbols in stay:
+                continue
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
-        self._remove(old)
+        self._remove(tuple(loaded_symbols for loaded_symbols in old if loaded_symbols not in stay))
         self._placed = wanted
 
     def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:
