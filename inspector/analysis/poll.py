@@ -27,11 +27,13 @@ from ..load.loads import Loads
 from ..pointers.findings import Audit
 from ..terminal.progress import told_to
 from .confirmed_waits import waits_of
+from .crash import crash_of
 from .globals import Globals, read_globals
 from .judge import places_of, verdict_of
 from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings
 from .report import Report
+from .standing_crash import holders
 from .verdict import Verdict
 from .wait_graph import Waits
 
@@ -87,7 +89,18 @@ def judge(
     homes = dict.fromkeys((rank.rank for rank in job.table.ranks), job)
     places = places_of(job.table, waits, homes)
     no_pointers = Audit((), {}, (), 0)
-    report = Report(subject_of(job), values, no_pointers, payload, waits=waits, communicators=known, places=places)
+    crash = crash_of(job)
+    report = Report(
+        subject_of(job),
+        values,
+        no_pointers,
+        payload,
+        waits=waits,
+        communicators=known,
+        crashes=() if crash is None else (crash,),
+        places=places,
+        held=holders(job),
+    )
     return verdict_of(report, str(pid))
 
 
