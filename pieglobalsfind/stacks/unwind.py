@@ -26,7 +26,7 @@ from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.signal_frame import interrupted, is_signal_return
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
-from pieglobalsfind.stacks.unwind_cache import StackShape, Used, met_before, recognized, shape_of, window
+from pieglobalsfind.stacks.unwind_cache import StackShape, Used, is_of, met_before, recognized, shape_of, window
 from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
@@ -174,6 +174,15 @@ class Walker:
         if not ends and not walked.ends and isinstance(rank.stack, Region):
             self._remember(rank, pcs, [*kept, registers], walked.calls)
         return walked
+
+    def shape_now(self, rank: Rank) -> Optional[StackShape]:
+        """The shape that a suspended rank's stack has, if it is one of those that were met last."""
+        registers = self._contexts.saved(rank)
+        address, size = window(rank, registers, self._shapes)
+        if not size:
+            return None
+        words = memoryview(self._target.read(address, size)).cast("Q")
+        return next((shape for shape in self._shapes if is_of(shape, rank, registers, words)), None)
 
     def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
         address, size = window(rank, registers, self._shapes)
