@@ -117,11 +117,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if global_valueses else 1
 
 
-def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Union[Variable, slices.Element]]:
-    """The chosen elements of all arrays and containers whose names match."""
+def elements_of(
+    chosen: slices.Slice, declared: Variables, bounds: Callable[[Variable], slices.Bounds]
+) -> Iterator[Union[Variable, slices.Element]]:
+    """The chosen elements of all arrays and containers whose names match; `bounds` are those of all ranks."""
     for variable in declared:
         if fnmatch.fnmatchcase(variable.name, chosen.name):
-            yield from slices.elements(declared.types, variable, chosen)
+            yield from slices.elements(declared.types, variable, chosen, bounds)
 
 
 def read_one(job: Job, wanted: RankSet, read_values: Read) -> ReadGlobals:
