@@ -58,13 +58,15 @@ class Look:
     load: Union[Loads, Absent]
 
 
-def look(pid: int, way: Way) -> Look:
-    """Raises `RanklensError` if the process can't be read or has no ranks."""
+def look(pid: int, way: Way, with_values: bool = True) -> Look:
+    """Look once, with variables' values or without; raises `RanklensError` if the process can't be read."""
     began, at = time.monotonic(), time.time()
-    return read_quietly(str(pid), None, way, lambda job: _look_at(job, pid, began, at), with_data=True)
+    return read_quietly(
+        str(pid), None, way, lambda job: _look_at(job, pid, began, at, with_values), with_data=with_values
+    )
 
 
-def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
+def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) -> Look:
     raw = with_waiting_calls(opened)
     known = communicators(raw.target, raw.table)
     job = replace(raw, table=of_world(raw.table, known))
@@ -74,7 +76,7 @@ def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
         found: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
     except RanklensError as error:
         found = Absent(error.sentence, error.hint)
-    values = read_globals(job)
+    values = read_globals(job) if with_values else Globals((), ())
     homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
     waits = waits_of(raw.table, known, homes)
     verdict = judge(raw, pid, known, values, payload, waits)
