@@ -22,7 +22,7 @@ from .crash_scene import FATAL, Scene, ThreadStacks, scene_of_signal
 from .diagnoses import Diagnosis
 from .standing_crash import scene_of_handler
 
-NOBODY = -1
+NO_RANK = -1
 MOST_MESSAGE = 1024  # bytes
 
 
@@ -88,7 +88,7 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
         return ""
     if owner.kind == "unmapped":
         return "not mapped"
-    name = AddressNames(job.table, job.translator, job.symbolizer).name(NOBODY, owner.address).strip("<>")
+    name = AddressNames(job.table, job.translator, job.symbolizer).name(NO_RANK, owner.address).strip("<>")
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 

@@ -65,7 +65,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class ThreadStack:
-    """The frames of a kernel thread, innermost first, as far as they can be told.
+    """The frames of a kernel thread, innermost first, as far as they are known.
 
     `cause` is the first of the signals that end programs whose handler is on the stack, `depth` the frame that it
     interrupted; None and 0 without one. `handler` is the function that was called for it.

@@ -75,7 +75,7 @@ class RanksOnDemand(Sequence[Rank]):
         return tuple, (tuple(self),)
 
     def changed(self, changes: Mapping[int, Rank]) -> RanksOnDemand:
-        """The same ranks but for some, by their indices; what the columns tell of those is as before."""
+        """The same ranks but for some, by their indices; what the columns say of those is as before."""
         later = RanksOnDemand(self.columns, self._make, {**self._known, **changes})
         if self._whole is not None:
             later._whole = tuple(changes.get(index, rank) for index, rank in enumerate(self._whole))

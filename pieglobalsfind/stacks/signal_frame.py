@@ -56,7 +56,7 @@ def mask_before(processor: Processor, memory: Memory, stack_pointer: int) -> int
 
 
 def fatal_signal(processor: Processor, memory: Memory, stack_pointer: int, blocked: int) -> Optional[HandledSignal]:
-    """Which of `FATAL` a handler got, None for another signal, and where that can't be told.
+    """Which of `FATAL` a handler got, None for another signal, and where that is unknown.
 
     `blocked` are the signals that are blocked in the handler (0: unknown): the kernel blocks the one that it is called
     for, unless the program wants otherwise (sigaction(2), SA_NODEFER). Raises `MemoryUnreadable`.
