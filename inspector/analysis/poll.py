@@ -151,11 +151,13 @@ class Lookout:
             raise Stopped
 
     def _look_again(self) -> None:
+        has_looked = False
         while not self._stopped.is_set():
             began = time.monotonic()
-            if not self._paused:
+            if not self._paused or not has_looked:
                 try:
                     self._seen(look(self._pid, self._way))
+                    has_looked = True
                 except RanklensError as error:
                     self._said(str(error), False)
             if not is_running(self._pid):

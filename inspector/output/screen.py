@@ -186,8 +186,8 @@ class Watch(App[str]):
 
     def on_new_look(self, message: NewLook) -> None:
         """Draw a new look."""
-        if self._paused:
-            return  # a look that had begun before the pause
+        if self._paused and self._before is not None:
+            return  # a look that had begun before the pause, and not the first one with variables
         self._before, self.look = self.look, message.look
         self._sentence = ""
         self._draw()

@@ -66,8 +66,8 @@ def run() -> Result:
     return Result(
         "Answers",
         "A C++ program of 62 globals, most of them containers and strings of up to 20 elements; ranks 13 and 14 wait "
-        f"for one another and all others for them. The best of {TURNS}. A screen is there when its verdict is; what else "
-        "runs on the machine lengthens what is by the clock alone.",
+        f"for one another and all others for them. The best of {TURNS}. A screen is there when its verdict is; what "
+        "else runs on the machine lengthens what is by the clock alone.",
         tuple(measured),
     )
 
