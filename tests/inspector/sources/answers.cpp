@@ -1,5 +1,5 @@
-// answers.cpp: the program of a user who asks what differs and what is wrong: 62 globals of C++, most of them containers
-// in namespaces and templates. Ranks 13 and 14 wait for one another, all others for these two.
+// answers.cpp: the program of a user who asks what differs and what is wrong: 62 globals of C++, most of them
+// containers in namespaces and templates. Ranks 13 and 14 wait for one another, all others for these two.
 #include <array>
 #include <atomic>
 #include <complex>
@@ -25,33 +25,32 @@ struct Particle {
     int kind;
 };
 
-template <class T>
-struct Field {
+template <class T> struct Field {
     static std::vector<T> values, previous;
     static std::string name;
 };
-template <class T>
-std::vector<T> Field<T>::values;
-template <class T>
-std::vector<T> Field<T>::previous;
-template <class T>
-std::string Field<T>::name;
+template <class T> std::vector<T> Field<T>::values;
+template <class T> std::vector<T> Field<T>::previous;
+template <class T> std::string Field<T>::name;
 
 // What every rank has the same values in
 #define SAME(apply)                                                                                                    \
     apply(std::vector<int>, extents) apply(std::vector<double>, weights) apply(std::vector<std::string>, inputs)       \
-    apply(std::string, title) apply(std::string, revision) apply(std::list<int>, stages) apply(std::deque<int>, queue) \
-    apply(std::set<int>, materials) apply(std::map<int COMMA int>, levels) apply(std::optional<int>, limit)            \
-    apply(std::array<int COMMA 4>, stencil) apply(std::unordered_set<int>, enabled) apply(std::complex<double>, phase) \
-    apply(std::unordered_map<int COMMA int>, aliases) apply(std::tuple<int COMMA int>, version)
+        apply(std::string, title) apply(std::string, revision) apply(std::list<int>, stages)                           \
+            apply(std::deque<int>, queue) apply(std::set<int>, materials) apply(std::map<int COMMA int>, levels)       \
+                apply(std::optional<int>, limit) apply(std::array<int COMMA 4>, stencil)                               \
+                    apply(std::unordered_set<int>, enabled) apply(std::complex<double>, phase)                         \
+                        apply(std::unordered_map<int COMMA int>, aliases) apply(std::tuple<int COMMA int>, version)
 // And what is a function of the rank
 #define OWN(apply)                                                                                                     \
     apply(std::vector<int>, ghosts) apply(std::vector<int>, neighbours) apply(std::vector<std::string>, labels)        \
-    apply(std::vector<std::vector<int>>, blocks) apply(std::list<int>, halo) apply(std::deque<double>, history)        \
-    apply(std::set<int>, owned) apply(std::map<std::string COMMA int>, counters) apply(std::optional<int>, leader)     \
-    apply(std::array<int COMMA 4>, corner) apply(std::unordered_set<int>, pending) apply(std::string, hostname)        \
-    apply(std::variant<int COMMA double>, mode) apply(std::unique_ptr<int>, cursor) apply(std::shared_ptr<int>, plan)  \
-    apply(std::pair<int COMMA int>, coordinates) apply(std::complex<double>, amplitude) apply(std::atomic<int>, ready)
+        apply(std::vector<std::vector<int>>, blocks) apply(std::list<int>, halo) apply(std::deque<double>, history)    \
+            apply(std::set<int>, owned) apply(std::map<std::string COMMA int>, counters)                               \
+                apply(std::optional<int>, leader) apply(std::array<int COMMA 4>, corner)                               \
+                    apply(std::unordered_set<int>, pending) apply(std::string, hostname)                               \
+                        apply(std::variant<int COMMA double>, mode) apply(std::unique_ptr<int>, cursor)                \
+                            apply(std::shared_ptr<int>, plan) apply(std::pair<int COMMA int>, coordinates)             \
+                                apply(std::complex<double>, amplitude) apply(std::atomic<int>, ready)
 
 #define COMMA ,
 #define DECLARE(type, name) type name;
