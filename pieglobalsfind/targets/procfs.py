@@ -207,3 +207,11 @@ def blocked_signals(pid: int, tid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1], 16) for line in lines if line.startswith(b"SigBlk:")), 0)
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is a folder that we may look at; unlike `Path.is_dir`, nothing makes it fail."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
