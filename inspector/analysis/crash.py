@@ -1,32 +1,27 @@
-"""How the process of a core file ended: the signal, the rank, the address of a fault and its owner, the user's line.
+"""How a process came to its end, or in whose signal's handler it stands: signal, rank, faulting address, user's line.
 
-Takes a `Job`; gives a `Crash`, or None where no signal ended the process. It reads the core file alone; which known
-diagnosis fits is `crash_diagnoses`.
+Takes a `Job`; gives a `Crash`, or None where there is no such signal. It reads what the job's target has of memory and
+threads; which known diagnosis fits is `crash_diagnoses`.
 """
 
 from __future__ import annotations
 
 import signal as signals
 from dataclasses import dataclass
-from typing import Optional, Union
+from typing import Optional
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RUNNING, Absent, Rank, Region
-from pieglobalsfind.stacks.unwind import Activation, Walker
-from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.core import CoreTarget
-from pieglobalsfind.targets.core_notes import FatalSignal
 from pieglobalsfind.values.address_names import AddressNames
 
 from ..job.job import Job
 from ..job.stacks import label
 from .crash_diagnoses import diagnose
-from .crash_scene import Scene
+from .crash_scene import FATAL, Scene, ThreadStacks, scene_of_signal
 from .diagnoses import Diagnosis
+from .standing_crash import scene_of_handler
 
-# Those by which a program ends by its own fault; a debugger's or the user's (SIGTRAP, SIGQUIT) are none of them
-FATAL = (signals.SIGILL, signals.SIGABRT, signals.SIGBUS, signals.SIGFPE, signals.SIGSEGV, signals.SIGSYS)
 NO_RANK = -1
 MOST_MESSAGE = 1024  # bytes
 
@@ -36,7 +31,8 @@ class Crash:
     """`address` is what a fault was about and `owner` what lies there; None and "" for other signals.
 
     `rank` is None where no rank's thread got the signal. `place` is the innermost call of the program's own, "" if it
-    is not known, `message` what libc printed as it gave up.
+    is not known, `message` what libc printed as it gave up. `handler` is the signal's handler that was called, "" if
+    none was; `later` what followed the signal, "" where the process ended by it.
     """
 
     signal: str
@@ -46,31 +42,42 @@ class Crash:
     place: str
     message: str = ""
     diagnosis: Optional[Diagnosis] = None
+    handler: str = ""
+    later: str = ""
 
     @property
     def sentence(self) -> str:
         """`rank 3 ended by SIGSEGV in die at crash.c:21: it used address 0x4 (not mapped)`."""
         who = "a thread that runs no rank" if self.rank is None else f"rank {self.rank}"
+        how = "got" if self.later else "ended by"
         where = f" in {self.place}" if self.place else ""
         fault = f": it used address {self.address:#x} ({self.owner})" if self.address is not None else ""
-        return f"{who} ended by {self.signal}{where}{fault or (f': {self.message}' if self.message else '')}"
+        why = fault or (f": {self.message}" if self.message else "")
+        return f"{who} {how} {self.signal}{where}{why}{f'; {self.later}' if self.later else ''}"
 
 
 def crash_of(job: Job) -> Optional[Crash]:
-    """How the process ended, if a signal ended it."""
+    """How the process ended, if a signal ended it, or in which signal's handler it stands."""
+    stacks = ThreadStacks(job)
     signal = job.target.signal if isinstance(job.target, CoreTarget) else None
-    if signal is None or signal.number not in FATAL:
-        return None
-    scene = _scene_of(job, signal)
+    if signal is not None and signal.number in FATAL:
+        scene = scene_of_signal(stacks, signal, abort_message(job))
+    else:
+        found = scene_of_handler(stacks, lambda: abort_message(job))
+        if found is None:
+            return None
+        scene = found
     number = scene.rank.rank if scene.rank is not None else None
     return Crash(
-        signals.Signals(signal.number).name,
+        signals.Signals(scene.signal.number).name,
         number,
         scene.address,
         owner_text(job, scene, number),
         place_of(scene),
         scene.message,
         diagnose(scene),
+        scene.handler,
+        scene.later,
     )
 
 
@@ -85,38 +92,6 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 
-def _scene_of(job: Job, signal: FatalSignal) -> Scene:
-    thread = next((thread for thread in job.threads if thread.tid == signal.tid), None)
-    rank = rank_of(job, thread, signal.tid)
-    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
-    frames = frames_of(walker, rank, thread)
-    calls_at = tuple(walker.calls(frame.lookup) for frame in frames)
-    return Scene(job, signal, rank, frames, calls_at, abort_message(job))
-
-
-def rank_of(job: Job, thread: Optional[KernelThread], tid: int) -> Optional[Rank]:
-    """The rank that the thread ran: by its stack, or else by what the runtime keeps."""
-    ranks = {rank.rank: rank for rank in job.table.ranks}
-    number = job.table.processor.stack_pointer
-    if thread is not None and not isinstance(thread.registers, Absent) and number in thread.registers:
-        owner = job.translator.owner(thread.registers[number])
-        if owner.rank in ranks:
-            return ranks[owner.rank]
-    running = [rank for rank in job.table.ranks if rank.state == RUNNING and rank.kernel_thread == tid]
-    return running[0] if len(running) == 1 else None
-
-
-def frames_of(walker: Walker, rank: Optional[Rank], thread: Optional[KernelThread]) -> tuple[Activation, ...]:
-    """As many frames as are known; a stack that has overflowed has at least the innermost."""
-    if thread is None or isinstance(thread.registers, Absent):
-        return ()
-    stack: Union[Region, Absent] = rank.stack if rank is not None else Absent("no rank's")
-    try:
-        return tuple(walker.frames_from(stack, thread.registers)[0])
-    except (RanklensError, KeyError):
-        return ()
-
-
 def place_of(scene: Scene) -> str:
     """The innermost call in the program's own file."""
     program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
@@ -126,10 +101,10 @@ def place_of(scene: Scene) -> str:
 
 def abort_message(job: Job) -> str:
     """What libc printed before it called abort(): `__abort_msg`, a private symbol that glibc exports for debuggers."""
-    starts = {
-        mapping.path: mapping.start for mapping in reversed(job.target.maps()) if mapping.path.endswith("/libc.so.6")
-    }
-    for base in starts.values():
+    starts = (  # of what is loaded, and not of what a reader of debug information has mapped of the file
+        mapping.start for mapping in job.target.maps() if mapping.path.endswith("/libc.so.6") and not mapping.offset
+    )
+    for base in starts:
         try:
             pointer = LoadedElf(job.target.read, base).symbol("__abort_msg")
             block = int.from_bytes(job.target.read(pointer, 8), "little") if pointer else 0

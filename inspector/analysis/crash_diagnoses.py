@@ -20,8 +20,8 @@ from .diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
 
 FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")
 # What glibc prints of a block that its own allocator did not give, or whose neighbourhood was overwritten
-NOT_ITS_OWN = ("munmap_chunk(): invalid pointer", "free(): invalid pointer", "free(): invalid size")
-NOT_ITS_OWN_EITHER = ("realloc(): invalid pointer", "munmap_chunk(): invalid size")
+NOT_ITS_OWN = ("munmap_chunk(): invalid pointer", "free(): invalid pointer", "double free or corruption (out)")
+NOT_ITS_OWN_EITHER = ("free(): invalid size", "realloc(): invalid pointer", "munmap_chunk(): invalid size")
 HEAPS = ("heap", "range")
 THROWS = ("_Unwind_RaiseException", "__cxa_throw", "std::terminate()")
 LOWEST_PAGE = 4096

@@ -19,9 +19,9 @@ from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
 from pieglobalsfind.targets.paused import NOT_COPIED
 from pieglobalsfind.values.address_names import AddressNames
 from pieglobalsfind.values.containers.contents import MOST_BYTES, MOST_COMPARED, Contents
-from pieglobalsfind.values.containers.recognize import holds_containers
+from pieglobalsfind.values.containers.recognize import BitPlace, holds_containers
 from pieglobalsfind.values.containers.unordered import in_memory_order, without_order
-from pieglobalsfind.values.elements import place_of
+from pieglobalsfind.values.elements import bounds_of, place_of
 from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
 from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of, marked_text
 from pieglobalsfind.values.variable_text import VariableBytes as Bytes
@@ -34,7 +34,7 @@ from ..terminal.text import DIFFERENCE, harmless
 from ..values.equality import ValueDigests, shown_whole
 from ..values.layout import WORD, address_offsets
 from ..values.runtime_variables import RuntimeVariables
-from ..values.slices import Element
+from ..values.slices import Bounds, Element
 from ..values.untyped_variables import by_symbols, undescribed
 
 # What the ranks' values say of a variable
@@ -50,7 +50,7 @@ NOT_DESCRIBED = "variables of the program that its debug information does not de
 UNREAD = b"unread"  # in place of a digest, which is longer
 NOT_NOW = f"<{NOT_COPIED}>", UNREAD
 SMALL = 64  # bytes that are their own key
-Choose = Callable[[Variables], Iterable[Union[Variable, Element]]]
+Choose = Callable[[Variables, Callable[[Variable], Bounds]], Iterable[Union[Variable, Element]]]
 PIECE = 1 << 20  # bytes of large variables that are compared at once
 # Bytes of containers that are compared of all ranks together: a pause copies them
 CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
@@ -152,7 +152,8 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
             pristine = job.pristine(elf_object)
             wanted = [variable for variable in declared.variables if variable.size > 0]
             if choose is not None:
-                columns += [chosen_row(elf_object, declared.types, one, pristine) for one in choose(declared)]
+                bounds = partial(widest_bounds, job, elf_object, declared.types)
+                columns += [chosen_row(elf_object, declared.types, one, pristine) for one in choose(declared, bounds)]
                 continue
             if not every:
                 own = RuntimeVariables(elf_object.path, wanted)
@@ -181,6 +182,18 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
         for column in columns:
             column.add(rank, memory, names)
     return Globals(tuple(column.result(memory) for column in columns), tuple(absent), apart)
+
+
+def widest_bounds(job: Job, elf_object: Object, types: TypeTable, variable: Variable) -> Bounds:
+    """The lowest and the highest index, by dimension, that any rank has of an array or container; () if none can be."""
+    memory, found = RankMemory(job.target), list[list[tuple[int, int]]]()
+    for rank in job.present:
+        memory.load(rank, (elf_object,))
+        address = place(rank, elf_object, variable)
+        if not isinstance(address, Absent):
+            bounds = bounds_of(Surroundings(types, variable.language, memory.follow, hex), variable.type, address)
+            found += [] if isinstance(bounds, Absent) else [bounds]
+    return tuple((min(low for low, _ in each), max(high for _, high in each)) for each in zip(*found))
 
 
 def share_bytes(columns: Sequence[VariableRow], ranks: int) -> None:
@@ -469,6 +482,8 @@ class ElementRow(VariableRow):
         return address if isinstance(address, Absent) else place_of(around, whole.type, address, self._element.indices)
 
     def _data(self, address: int, memory: RankMemory) -> memoryview:
+        if isinstance(address, BitPlace):
+            return memoryview(bytes([memory.follow(address, 1)[0] >> address.bit & 1]))
         return memoryview(memory.follow(address, self._variable.size))
 
     def result(self, memory: RankMemory) -> GlobalValues:

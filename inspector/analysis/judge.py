@@ -72,7 +72,7 @@ def verdicts(report: Report, table: RankTable, waits: Optional[Waits], named: st
             hint = "; only a message that is still on its way could let one go on"
             yield Judged(STANDSTILL, sentence + hint, waits.standstill, f"inspector waits {named}")
         yield from imbalance(table, waits, report.places, named)
-    yield healthy(table, waits, named)
+    yield healthy(table, waits, named, report.held)
 
 
 def deadlocks(waits: Waits, named: str) -> Iterator[Judged]:
@@ -153,7 +153,7 @@ def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
     return {rank: ends for rank, ends in found.items() if ends}
 
 
-def healthy(table: RankTable, waits: Optional[Waits], named: str) -> Judged:
+def healthy(table: RankTable, waits: Optional[Waits], named: str, held: tuple[str, ...] = ()) -> Judged:
     """What was not known: a verdict on half of the facts is none."""
     counts: dict[str, int] = {}
     for one in table.ranks:
@@ -166,6 +166,9 @@ def healthy(table: RankTable, waits: Optional[Waits], named: str) -> Judged:
     elif waits.unknown or waits.untold:
         number = len(waits.unknown) + len(waits.untold)
         note = f"; no crash and no deadlock at this moment, but {number} waiting ranks' peers are not known"
+    if held:
+        hidden = "whether a signal stopped it, that debugger alone knows"
+        note = note.replace("no crash and no", "no", 1) + f"; {', '.join(held)} holds the process, {hidden}"
     return Judged(HEALTHY, f"{states or 'no ranks'}{note}", (), f"inspector globals {named} --differ")
 
 

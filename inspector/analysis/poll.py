@@ -27,11 +27,13 @@ from ..load.loads import Loads
 from ..pointers.findings import Audit
 from ..terminal.progress import told_to
 from .confirmed_waits import waits_of
+from .crash import crash_of
 from .globals import Globals, read_globals
 from .judge import places_of, verdict_of
 from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings
 from .report import Report
+from .standing_crash import holders
 from .verdict import Verdict
 from .wait_graph import Waits
 
@@ -56,13 +58,15 @@ class Look:
     load: Union[Loads, Absent]
 
 
-def look(pid: int, way: Way) -> Look:
-    """Raises `RanklensError` if the process can't be read or has no ranks."""
+def look(pid: int, way: Way, with_values: bool = True) -> Look:
+    """Look once, with variables' values or without; raises `RanklensError` if the process can't be read."""
     began, at = time.monotonic(), time.time()
-    return read_quietly(str(pid), None, way, lambda job: _look_at(job, pid, began, at), with_data=True)
+    return read_quietly(
+        str(pid), None, way, lambda job: _look_at(job, pid, began, at, with_values), with_data=with_values
+    )
 
 
-def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
+def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) -> Look:
     raw = with_waiting_calls(opened)
     known = communicators(raw.target, raw.table)
     job = replace(raw, table=of_world(raw.table, known))
@@ -72,7 +76,7 @@ def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
         found: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
     except RanklensError as error:
         found = Absent(error.sentence, error.hint)
-    values = read_globals(job)
+    values = read_globals(job) if with_values else Globals((), ())
     homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
     waits = waits_of(raw.table, known, homes)
     verdict = judge(raw, pid, known, values, payload, waits)
@@ -87,7 +91,18 @@ def judge(
     homes = dict.fromkeys((rank.rank for rank in job.table.ranks), job)
     places = places_of(job.table, waits, homes)
     no_pointers = Audit((), {}, (), 0)
-    report = Report(subject_of(job), values, no_pointers, payload, waits=waits, communicators=known, places=places)
+    crash = crash_of(job)
+    report = Report(
+        subject_of(job),
+        values,
+        no_pointers,
+        payload,
+        waits=waits,
+        communicators=known,
+        crashes=() if crash is None else (crash,),
+        places=places,
+        held=holders(job),
+    )
     return verdict_of(report, str(pid))
 
 
@@ -136,11 +151,13 @@ class Lookout:
             raise Stopped
 
     def _look_again(self) -> None:
+        has_looked = False
         while not self._stopped.is_set():
             began = time.monotonic()
-            if not self._paused:
+            if not self._paused or not has_looked:
                 try:
                     self._seen(look(self._pid, self._way))
+                    has_looked = True
                 except RanklensError as error:
                     self._said(str(error), False)
             if not is_running(self._pid):

@@ -38,7 +38,7 @@ class Report:
 
     `waits` is None where nothing is known of them, `communicators` are those in which ranks wait. `places`: the
     innermost calls of the ranks that others wait for, as far as they could be read. `load`: None where nothing
-    counts it.
+    counts it. `held`: by which debuggers its processes are, which alone know of signals that they hold back.
     """
 
     subject: Subject
@@ -51,6 +51,7 @@ class Report:
     crashes: tuple[Crash, ...] = ()
     places: Mapping[int, str] = field(default_factory=dict)
     load: Optional[Loads] = None
+    held: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -142,6 +143,7 @@ def _crash_as_json(crash: Crash) -> dict[str, Any]:
         "owner": harmless(crash.owner),
         "place": harmless(crash.place),
         "message": harmless(crash.message),
+        "handler": harmless(crash.handler),
         "diagnosis": None if crash.diagnosis is None else diagnosis_as_json(crash.diagnosis),
     }
 

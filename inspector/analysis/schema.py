@@ -119,8 +119,10 @@ _CRASH = _object(
         "owner": _TEXT,
         "place": _TEXT,
         "message": _TEXT,
+        "handler": _TEXT,
         "diagnosis": {"anyOf": [_DIAGNOSIS, {"type": "null"}]},
-    }
+    },
+    optional=("handler",),
 )
 _ALARM = _object({"object": _TEXT, "ranks": _RANKS, "of_ranks": _COUNT, "sentence": _TEXT})
 _POINTERS = _object(

@@ -27,6 +27,7 @@ from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import GroupMessage
+from ..analysis.standing_crash import holders
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, with_waiting_calls
@@ -115,7 +116,9 @@ def process_of(opened: Job, pictures: bool) -> ReadProcess:
     known = communicators(raw.target, raw.table)
     job = replace(raw, table=of_world(raw.table, known))
     crash = crash_of(job)
-    report = replace(make_report(job), communicators=known, crashes=() if crash is None else (crash,))
+    report = replace(
+        make_report(job), communicators=known, crashes=() if crash is None else (crash,), held=holders(job)
+    )
     if not pictures:
         return ReadProcess(raw, Findings(report))
     return ReadProcess(raw, Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
@@ -222,6 +225,7 @@ class WaitParts(TypedDict):
     communicators: Communicators
     crashes: tuple[Crash, ...]
     places: Mapping[int, str]
+    held: tuple[str, ...]
 
 
 def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
@@ -233,6 +237,7 @@ def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
         "communicators": known,
         "crashes": tuple(crash for report in reports for crash in report.crashes),
         "places": {rank: place for report in reports for rank, place in report.places.items()},
+        "held": tuple(dict.fromkeys(holder for report in reports for holder in report.held)),
     }
 
 

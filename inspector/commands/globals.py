@@ -131,11 +131,13 @@ def read_nominal(read_values: Read, job: Job) -> Globals:
     return read_values(replace(job, table=replace(job.table, ranks=ranks)))
 
 
-def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Union[Variable, slices.Element]]:
-    """The chosen elements of all arrays and containers whose names match."""
+def elements_of(
+    chosen: slices.Slice, declared: Variables, bounds: Callable[[Variable], slices.Bounds]
+) -> Iterator[Union[Variable, slices.Element]]:
+    """The chosen elements of all arrays and containers whose names match; `bounds` are those of all ranks."""
     for variable in declared:
         if fnmatch.fnmatchcase(variable.name, chosen.name):
-            yield from slices.elements(declared.types, variable, chosen)
+            yield from slices.elements(declared.types, variable, chosen, bounds)
 
 
 def read_one(job: Job, wanted: RankSet, read_values: Read) -> ReadGlobals:

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("watch needs a terminal", "use report, or report --json")
     way = Way(nonblocking=options.nonblocking)
     with progress.shown():
-        first = look(int(options.target), way)
+        first = look(int(options.target), way, with_values=False)  # so that the screen is there at once
     for name in ("COLUMNS", "LINES"):  # a shell's, from before the window was resized; the terminal knows better
         os.environ.pop(name, None)
     from ..output.screen import Watch  # late: nothing else needs a screen, and it takes time to load

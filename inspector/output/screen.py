@@ -28,6 +28,7 @@ from .render import job_summary, verdict_style
 from .watch_tables import RANKS, VIEWS, Row, WatchTable, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
+FIRST = "reading the variables"
 KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause", "help")
 HELP = f"""{", ".join(f"{number} {name}" for number, name in enumerate(VIEWS, 1))}: choose what is shown
 
@@ -141,6 +142,7 @@ class Watch(App[str]):
     ]
 
     def __init__(self, first: Look, period: float, way: Way) -> None:
+        """`first` has no variables' values: the next look begins as soon as it is drawn."""
         super().__init__()
         self.look = first
         self._before: Optional[Look] = None
@@ -149,7 +151,7 @@ class Watch(App[str]):
         self._down = dict.fromkeys(VIEWS, False)
         self._wanted = ""
         self._paused = False
-        self._sentence = ""
+        self._sentence = FIRST
         self._rows: Sequence[Row] = ()
         self._titles: list[tuple[str, int]] = []
         self._lookout = Lookout(first.job_pid, way, period, self._seen, self._say)
@@ -174,7 +176,7 @@ class Watch(App[str]):
         self.animation_level = "none"
         self._draw()
         self._close_filter()
-        self._lookout.start()
+        self.call_after_refresh(self._lookout.start)
 
     def finish(self) -> None:
         """After the screen is the user's own again: end the reading."""
@@ -184,8 +186,8 @@ class Watch(App[str]):
 
     def on_new_look(self, message: NewLook) -> None:
         """Draw a new look."""
-        if self._paused:
-            return  # a look that had begun before the pause
+        if self._paused and self._before is not None:
+            return  # a look that had begun before the pause, and not the first one with variables
         self._before, self.look = self.look, message.look
         self._sentence = ""
         self._draw()

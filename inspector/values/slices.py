@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Optional, Union
@@ -20,6 +20,9 @@ from pieglobalsfind.values.variable_text import Surroundings
 C_FORM = re.compile(r"(?P<name>[^\[\]]+)(?P<parts>(\[\s*-?\d*\s*(:\s*-?\d*\s*)?\])+)$")
 FORTRAN_FORM = re.compile(r"(?P<name>[\w:*?]+)\((?P<parts>\s*-?\d*\s*(:\s*-?\d*\s*)?(,\s*-?\d*\s*(:\s*-?\d*\s*)?)*)\)$")
 MOST_ELEMENTS = 1000
+
+
+Bounds = Sequence[tuple[int, int]]  # lowest and highest index, by dimension; none where no rank has any
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,18 @@ class Element:
     indices: tuple[tuple[int, ...], ...]
 
 
-def elements(types: TypeTable, variable: Variable, chosen: Slice) -> Iterator[Union[Variable, Element]]:
+def elements(
+    types: TypeTable, variable: Variable, chosen: Slice, bounds: Callable[[Variable], Bounds]
+) -> Iterator[Union[Variable, Element]]:
     """The elements of an array or container; raises `UsageError` if it is neither, or has none of these.
 
-    A container, and an allocatable array, has its own length on each rank: both ends have to be named.
+    A container, and an allocatable array, has its own length on each rank: `bounds` gives the lowest and the highest
+    index that any rank has. Of what lies in another container both ends have to be named.
     """
-    ranges, counts, element, is_fixed = ranges_of(types, variable, list(chosen.spans))
+    spans = list(chosen.spans)
+    if any(None in (one.first, one.last) for one in spans) and has_own_length(types, variable):
+        spans = with_ends(spans, bounds(variable))
+    ranges, counts, element, is_fixed = ranges_of(types, variable, spans)
     total = math.prod(len(indices) for indices in ranges)
     if types.size(element) <= 0:
         raise UsageError(f"the elements of {variable.name} have no size", "leave the elements out")
@@ -90,6 +99,24 @@ def elements(types: TypeTable, variable: Variable, chosen: Slice) -> Iterator[Un
                 address=None if variable.address is None else variable.address + offset,
                 tls_offset=None if variable.tls_offset is None else variable.tls_offset + offset,
             )
+
+
+def has_own_length(types: TypeTable, variable: Variable) -> bool:
+    """Whether each rank has its own number of elements of it."""
+    bare = types.strip(bare_array(types, variable.type))
+    return levels(types, variable.type) is not None and not (isinstance(bare, Array) and bare.data_location is None)
+
+
+def with_ends(spans: list[IndexRange], bounds: Bounds) -> list[IndexRange]:
+    """Spans with ends in place of open ones, in the variable's own dimensions."""
+    known = [
+        IndexRange(
+            lowest if chosen.first is None else chosen.first,
+            max(highest, lowest) if chosen.last is None else chosen.last,
+        )
+        for chosen, (lowest, highest) in zip(spans, bounds)
+    ]
+    return [*known, *spans[len(known) :]]
 
 
 def ranges_of(
@@ -121,7 +148,7 @@ def named_indices(name: str, chosen: IndexRange, lowest: Optional[int]) -> range
     """The chosen indices of what has another length on each rank; `lowest`: the first of all, None if that varies."""
     first = lowest if chosen.first is None else chosen.first
     if first is None or chosen.last is None:
-        raise UsageError(f"{name} has a length of its own on each rank", "name the first and the last element")
+        raise UsageError(f"{name} has a length of its own on each rank", "name the first and the last element of each")
     if first > chosen.last or (lowest is not None and first < lowest):
         raise UsageError(f"{name} has no elements {first} to {chosen.last}", "begin with the lower one")
     return range(first, chosen.last + 1)

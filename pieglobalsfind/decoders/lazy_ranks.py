@@ -76,7 +76,10 @@ class RanksOnDemand(Sequence[Rank]):
 
     def changed(self, changes: Mapping[int, Rank]) -> RanksOnDemand:
         """The same ranks but for some, by their indices; what the columns say of those is as before."""
-        return RanksOnDemand(self.columns, self._make, {**self._known, **changes})
+        later = RanksOnDemand(self.columns, self._make, {**self._known, **changes})
+        if self._whole is not None:
+            later._whole = tuple(changes.get(index, rank) for index, rank in enumerate(self._whole))
+        return later
 
 
 def columns_of(ranks: Sequence[Rank]) -> Columns:

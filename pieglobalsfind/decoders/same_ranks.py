@@ -6,25 +6,46 @@ than contexts may have changed and the target has to be decoded. It costs two re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import with_changes
+from pieglobalsfind.decoders.registry.layout import RankRecord, first_form
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now
 from pieglobalsfind.decoders.registry.read_consistent import GENERATION_AT, find
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import RegistryError
-from pieglobalsfind.model import READY, REGISTRY, RUNNING, STARTING, Absent, Rank, RankTable, Region
-from pieglobalsfind.target import Target, read_many
+from pieglobalsfind.model import (
+    BLOCKED,
+    READY,
+    REGISTRY,
+    RUNNING,
+    STARTING,
+    STATES,
+    Absent,
+    Rank,
+    RankTable,
+    Region,
+)
+from pieglobalsfind.target import Target, read_many, read_or_none
 
 TIER = "runtime"
 AMPI = "AMPI"  # whose current threads, unlike SimGrid's, are current until they have left their stacks
 WORD = 8
 MAY_RUN = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
 
+HEAD = "iIIIQ"  # of a rank's record (rank_debug.h): number, state, processing element, kernel thread, context
+SUSPENDED = (STATES.index(READY), STATES.index(BLOCKED))
+
+IsKnown = Callable[[int, int], bool]
 Marks = tuple[Optional[bytes], ...]
 Range = tuple[int, int]  # start, end
+
+
+def _is_unknown(rank: int, context: int) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -39,7 +60,7 @@ class KnownRanks:
         """What is read beyond the words that lead to threads and contexts."""
         return ()
 
-    def at_moment(self, target: Target) -> Optional[RankTable]:
+    def at_moment(self, target: Target, is_known: IsKnown = _is_unknown) -> Optional[RankTable]:
         """The table as it is in `target`, None if a thread structure is another one now, or can't be read."""
         marks = _marks(target, self.table)
         if marks != self.marks or None in marks:
@@ -66,25 +87,42 @@ class KnownRecords:
         records = ((rank.record, rank.record + size) for rank in self.table.ranks)
         return (self.generation, self.generation + WORD), *records
 
-    def at_moment(self, target: Target) -> Optional[RankTable]:
-        """The table as it is in `target`, None if the registry has changed, or can't be read."""
+    def at_moment(self, target: Target, is_known: IsKnown = _is_unknown) -> Optional[RankTable]:
+        """The table as it is in `target`, None if the registry has changed, or can't be read.
+
+        A rank that was suspended and is so now is as it was then, if `is_known(its number, its context)`.
+        """
         order = "little" if self.table.byte_order == "<" else "big"
         (generation,) = read_many(target, [(self.generation, WORD)])
         if generation is None or int.from_bytes(generation, order) != self.table.generation:  # type: ignore[arg-type]
             return None
         changes: dict[int, Rank] = {}
-        for index, (rank, record) in enumerate(
-            zip(self.table.ranks, records_now(target, self.table, self.table.ranks))
-        ):
+        head = struct.Struct(self.table.byte_order + HEAD)
+        for index, (rank, record) in enumerate(zip(self.table.ranks, self._records(target))):
+            if record is None:
+                return None
+            number, state, _, _, context = head.unpack_from(record)
+            was_suspended = number == rank.rank and rank.state in (READY, BLOCKED)
+            if was_suspended and state in SUSPENDED and is_known(number, context):
+                continue
             try:
-                now = as_recorded(self.table, rank, record) if record is not None else None
+                now = as_recorded(self.table, rank, record)
             except RegistryError:
-                now = None
-            if now is None:
                 return None
             if now is not rank:
                 changes[index] = now
-        return replace(self.table, ranks=with_changes(self.table.ranks, changes))
+        return replace(self.table, ranks=with_changes(self.table.ranks, changes)) if changes else self.table
+
+    def _records(self, target: Target) -> Sequence[Optional[bytes]]:
+        """The ranks' records, by one read where they lie one after the other, as tables do."""
+        ranks, size = self.table.ranks, self.table.record_size
+        first, stride = ranks[0].record, ranks[1].record - ranks[0].record if len(ranks) > 1 else size
+        if stride == size and all(rank.record == first + at * stride for at, rank in enumerate(ranks)):
+            data = read_or_none(target, first, stride * len(ranks))
+            if data is not None:
+                short = struct.calcsize(self.table.byte_order + first_form(RankRecord))
+                return [data[at : at + short] for at in range(0, len(data), stride)]
+        return records_now(target, self.table, ranks)
 
 
 def known_ranks(target: Target, table: RankTable) -> Optional[Union[KnownRanks, KnownRecords]]:

@@ -68,6 +68,7 @@ AARCH64 = Processor(
     mangled=(SP, PC),
     demangle=_mix,
     mangle=_mix,
+    signal_frame=None,
     longest_call=4,
     is_call=_is_call,
     code_mask=(1 << 48) - 1,  # pointer authentication signs with the bits above (48-bit user addresses)

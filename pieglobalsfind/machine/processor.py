@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Optional
 
 WORD = 8
 # Where no processor has anything: not canonical on x86-64, and too high on AArch64, which ignores the first byte.
@@ -45,6 +46,21 @@ class Relocations:
 
 
 @dataclass(frozen=True)
+class SignalFrame:
+    """What the kernel pushes before it calls a signal's handler, which returns to `code`.
+
+    The rest are distances from the stack pointer there: of the ucontext_t, its signal mask and its fault's address, and
+    of the siginfo_t, which is written for handlers with SA_SIGINFO alone.
+    """
+
+    code: bytes
+    context: int
+    mask: int
+    fault_address: int
+    information: int
+
+
+@dataclass(frozen=True)
 class Processor:
     """One processor under Linux with glibc. Registers are DWARF numbers.
 
@@ -53,9 +69,9 @@ class Processor:
     holds it: the pc itself where calls push it, the link register where they don't (`pushes_return_address`).
     `tls_is_above`: blocks of static TLS lie above the thread pointer (variant I). `contexts` are the layouts of each
     kind of saved context (`decoders/saved_context.py`), `mangled` the registers that a jmp_buf holds mangled:
-    `demangle` and `mangle` take a word and the guard. `is_call`
-    says whether `longest_call` bytes end in an instruction that may be a call. `code_mask`: the bits of a saved return
-    address that are its address. `beyond_it` says what an address past `end_of_user_space` is.
+    `demangle` and `mangle` take a word and the guard. `signal_frame` is None where that is not known.
+    `is_call` says whether `longest_call` bytes end in an instruction that may be a call. `code_mask`: the bits of a
+    saved return address that are its address. `beyond_it` says what an address past `end_of_user_space` is.
     """
 
     elf_machine: int
@@ -78,6 +94,7 @@ class Processor:
     mangled: tuple[int, ...]
     demangle: Callable[[int, int], int]
     mangle: Callable[[int, int], int]
+    signal_frame: Optional[SignalFrame]
     longest_call: int
     is_call: Callable[[bytes], bool]
     code_mask: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pieglobalsfind.machine.processor import WORD, Layout, Processor, RegisterRule, Relocations, saved_at
+from pieglobalsfind.machine.processor import WORD, Layout, Processor, RegisterRule, Relocations, SignalFrame, saved_at
 
 EM_X86_64 = 62
 RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP = range(8)
@@ -50,6 +50,17 @@ JMP_BUF = saved_at({RBX: 0, RBP: 8, R12: 16, R13: 24, R14: 32, R15: 40, RSP: 48,
 _RAW = pushed(0, (R15, R14, R13, R12, RBX, RBP, R9, R8, RCX, RDX, RSI, RDI, RIP))
 
 
+# struct rt_sigframe (arch/x86/include/asm/sigframe.h) after the return address: a ucontext, whose last register is cr2,
+# then the siginfo
+_SIGNAL_FRAME = SignalFrame(
+    code=bytes.fromhex("48c7c00f0000000f05"),  # mov $SYS_rt_sigreturn, %rax; syscall
+    context=0,
+    mask=40 + 256,
+    fault_address=40 + 22 * WORD,
+    information=40 + 256 + WORD,
+)
+
+
 def _demangle(value: int, guard: int) -> int:
     """Undo PTR_MANGLE: rotated by 17 bits and mixed with the guard (sysdeps/unix/sysv/linux/x86_64/sysdep.h)."""
     return (value >> 17 | value << 47) & _MASK ^ guard
@@ -87,6 +98,7 @@ X86_64 = Processor(
     mangled=(RBP, RSP, RIP),
     demangle=_demangle,
     mangle=_mangle,
+    signal_frame=_SIGNAL_FRAME,
     longest_call=7,
     is_call=_is_call,
     code_mask=_MASK,

@@ -15,13 +15,14 @@ from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.decoders.same_ranks import KnownRanks, KnownRecords, known_ranks
 from pieglobalsfind.dwarf.libdw import library
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, RankTable
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, Rank, RankTable
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, decoded, light_plan, plan_for
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.stacks.stack_marks import StackMarks
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget, Room, pause
@@ -52,13 +53,14 @@ class _Known:
 
     ranks: Union[KnownRanks, KnownRecords]
     process: ProcessPlan
+    marks: StackMarks
     until: float
 
 
 class Sampler:
     """One process; `with_runtime`: stacks go on into the MPI runtime's own calls. Raises `RanklensError` without ranks.
 
-    `table` is that of the last look.
+    `table` is that of the last look, but for what ranks wait for that are suspended as they were before.
     """
 
     def __init__(self, live: LiveTarget, with_runtime: bool = False) -> None:
@@ -68,6 +70,8 @@ class Sampler:
         self._process = plan_for(live, False)
         self._known: Optional[_Known] = None
         self._walker: Optional[Walker] = None
+        self._contexts: Optional[Contexts] = None
+        self._marks: Optional[StackMarks] = None
         self._runtime = ""
         self._folded: dict[Calls, Calls] = {}
         self._room = Room()
@@ -83,10 +87,18 @@ class Sampler:
         if known is None or time.monotonic() > known.until:
             return None
         (target,) = pause([(known.process.live, known.process.plan)], self._room)
-        table = known.ranks.at_moment(target)
+        met: dict[int, Calls] = {}
+
+        def is_known(rank: int, context: int) -> bool:
+            calls = known.marks.calls(target, rank, context)
+            if calls is not None:
+                met[rank] = calls
+            return calls is not None
+
+        table = known.ranks.at_moment(target, is_known)
         if table is None:
             return None
-        sample = self._read(target, table)
+        sample = self._read(target, table, met)
         return sample if not any(target.missed()) else None
 
     def _look_anew(self) -> Sample:
@@ -94,7 +106,7 @@ class Sampler:
             (target,) = targets
             table = decoded(target)
             self._begin(target, table)
-            return target.pause, self._read(target, table)
+            return target.pause, self._read(target, table, {})
 
         began = time.monotonic()
         how, sample = at_one_moment([self._process], False, read)
@@ -111,31 +123,44 @@ class Sampler:
         if not is_known or self._walker is None or self._walker.known_stacks > MOST_NAMED:
             translator = Translator(table, target.maps())
             symbolizer = Symbolizer(target, table)
-            self._walker = Walker(target, table, translator, Contexts(target, table, target.maps()), symbolizer)
+            self._contexts = Contexts(target, table, target.maps())
+            self._walker = Walker(target, table, translator, self._contexts, symbolizer)
             self._runtime = "" if self._with_runtime else runtime_path(table, translator)
             self._folded = {}
         ranks = None if self._process.others else known_ranks(target, table)
         self._known = None
         if ranks is not None:
             light = ProcessPlan(self._live, light_plan(table, self._process.plan, ranks.places))
-            self._known = _Known(ranks, light, 0.0)
+            if not is_known or self._marks is None:
+                self._marks = StackMarks(table.context_layout, table.processor.stack_pointer)
+            self._known = _Known(ranks, light, self._marks, 0.0)
 
-    def _read(self, target: PausedTarget, table: RankTable) -> Sample:
-        assert self._walker is not None
+    def _read(self, target: PausedTarget, table: RankTable, met: Mapping[int, Calls]) -> Sample:
+        """`met` are the calls of ranks whose stacks are as they were."""
+        assert self._walker is not None and self._contexts is not None
         self.table = table
-        self._walker = self._walker.at_moment(target, table, Contexts(target, table, target.maps()))
-        calls: dict[int, Calls] = {}
+        self._contexts = self._contexts.at_moment(target, table)
+        self._walker = self._walker.at_moment(target, table, self._contexts)
+        calls: dict[int, Calls] = dict(met)
         missing: dict[int, str] = {}
-        for rank, walked in self._walker.stacks(
-            [rank for rank in table.ranks if rank.state not in (EXITED, MIGRATED_OUT)]
-        ):
+        left = [rank for rank in table.ranks if rank.rank not in met and rank.state not in (EXITED, MIGRATED_OUT)]
+        for rank, walked in self._walker.stacks(left):
             if isinstance(walked, RanklensError):
                 missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
             elif walked.ends:  # which call of MPI it is in may be in the part that is lacking
                 missing[rank.rank] = "its stack is not whole"
             else:
                 calls[rank.rank] = self._shown(walked.calls)
+                self._learn(rank, calls[rank.rank])
         return Sample(target.pause.clock, target.pause.seconds, calls, missing)
+
+    def _learn(self, rank: Rank, calls: Calls) -> None:
+        """Recognize this stack of a suspended rank at later looks."""
+        if self._known is None or self._walker is None or rank.state == RUNNING:
+            return
+        shape = self._walker.shape_now(rank)
+        if shape is not None:
+            self._known.marks.learn(rank, shape, calls)
 
     def _shown(self, calls: Calls) -> Calls:
         if self._with_runtime:

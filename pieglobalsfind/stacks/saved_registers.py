@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
+from copy import copy
 from typing import Optional
 
 from pieglobalsfind.decoders.registry.live_state import while_suspended
@@ -39,6 +40,12 @@ class Contexts:
         self._low = min(saved, default=0)
         self._size = max(saved, default=-WORD) + WORD - self._low
         self._processor = table.processor
+
+    def at_moment(self, target: Target, table: RankTable) -> Contexts:
+        """The same for a later moment of the process; where code is, is asked again if a pc lies elsewhere."""
+        later = copy(self)
+        later._target, later._table = target, table
+        return later
 
     def registers(self, rank: Rank) -> dict[int, int]:
         """DWARF register number -> value; raises `RanklensError` if the rank runs or its context is damaged."""

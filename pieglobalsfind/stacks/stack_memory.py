@@ -18,7 +18,7 @@ class Memory:
 
     def __init__(self, target: Target, stack: Union[Region, Absent]) -> None:
         self._target = target
-        self._end = stack.end if isinstance(stack, Region) else 0
+        self._first, self._end = (stack.start, stack.end) if isinstance(stack, Region) else (0, 0)
         self._start, self._words = 0, memoryview(b"").cast("Q")
 
     def word(self, address: int) -> int:
@@ -37,6 +37,6 @@ class Memory:
         return self._target.read(address, size)
 
     def _load(self, address: int) -> None:
-        size = min(CHUNK, self._end - address) & -8
-        data = self._target.read(address, size if size > 0 else 8)
+        size = min(CHUNK, self._end - address) & -8 if self._first <= address < self._end else 8
+        data = self._target.read(address, max(size, 8))
         self._start, self._words = address, memoryview(data).cast("Q")

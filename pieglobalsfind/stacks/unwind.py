@@ -22,9 +22,11 @@ from pieglobalsfind.model import RUNNING, SCAN, Absent, Owner, Rank, RankTable, 
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
 from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.stacks.signal_frame import interrupted, is_signal_return
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
-from pieglobalsfind.stacks.unwind_cache import StackShape, Used, met_before, recognized, shape_of, window
+from pieglobalsfind.stacks.unwind_cache import StackShape, Used, is_of, met_before, recognized, shape_of, window
 from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
@@ -88,6 +90,7 @@ class Walker:
         self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
+        self._signal_returns: set[int] = set()
         self._shapes: list[StackShape] = []  # the one that was met last comes first
 
     def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
@@ -171,6 +174,15 @@ class Walker:
         if not ends and not walked.ends and isinstance(rank.stack, Region):
             self._remember(rank, pcs, [*kept, registers], walked.calls)
         return walked
+
+    def shape_now(self, rank: Rank) -> Optional[StackShape]:
+        """The shape that a suspended rank's stack has, if it is one of those that were met last."""
+        registers = self._contexts.saved(rank)
+        address, size = window(rank, registers, self._shapes)
+        if not size:
+            return None
+        words = memoryview(self._target.read(address, size)).cast("Q")
+        return next((shape for shape in self._shapes if is_of(shape, rank, registers, words)), None)
 
     def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
         address, size = window(rank, registers, self._shapes)
@@ -332,6 +344,17 @@ class Walker:
             if kept is not None:
                 kept.append(dict(registers))
             rules = self._rules(pc - is_call)
+            if rules is None and is_signal_return(processor, memory, pc):
+                try:
+                    caller = interrupted(processor, memory, registers[processor.stack_pointer])
+                except MemoryUnreadable:
+                    return pcs, f"the frame at {pc:#x} can't be read"
+                self._signal_returns.add(pc)
+                pcs[-1] = pc
+                registers.clear()
+                registers.update(caller)
+                is_call = False
+                continue
             if rules is None:
                 place = self._place(pc - is_call)
                 why = f", {place.reason}" if isinstance(place, Absent) else ""
@@ -356,7 +379,9 @@ class Walker:
         words: dict[int, int] = {}
         for pc, caller in zip(pcs, kept[1:]):
             rules = self._rules(pc)
-            if rules is None or rules.is_last:
+            if rules is None:  # a signal's frame, whose caller is found by more than a shape holds
+                return
+            if rules.is_last:
                 break
             if processor.return_address not in dict(rules.saved):  # in a register, which a shape does not hold
                 return
@@ -410,6 +435,8 @@ class Walker:
         return tuple(reversed(calls))
 
     def _calls(self, pc: int) -> tuple[Call, ...]:
+        if pc in self._signal_returns:
+            return (Call(SIGNAL_HANDLER),)
         place = self._place(pc)
         if isinstance(place, Absent):
             return (Call("??"),)

@@ -124,10 +124,15 @@ def is_of(shape: StackShape, rank: Rank, first: dict[int, int], words: Sequence[
         return False
     if any((rebase.object, rebase.original, rebase.size) != told for rebase, told in zip(copies, shape.copies)):
         return False
-    bases = (0, first[shape.stack_pointer], *(copy.copy for copy in copies))
+    bases = bases_of(rank, first[shape.stack_pointer])
     for register, distance, base in shape.registers:
         if first.get(register) != distance + bases[base]:
             return False
     return [words[number] for number, _, _ in shape.words] == [
         distance + bases[base] for _, distance, base in shape.words
     ]
+
+
+def bases_of(rank: Rank, stack_pointer: int) -> tuple[int, ...]:
+    """What distances count from: nothing, the rank's stack pointer, and its copies in their order."""
+    return (0, stack_pointer, *(rebase.copy for rebase in _copies_of(rank)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.elf.file import parse_notes
@@ -18,7 +18,8 @@ from pieglobalsfind.target import KernelThread
 NT_PRSTATUS = 1
 NT_FILE = 0x46494C45
 NT_SIGINFO = 0x53494749
-PRSTATUS_SIGNAL = 12  # struct elf_prstatus of a 64-bit Linux: pr_cursig, pr_pid, pr_reg
+PRSTATUS_SIGNAL = 12  # struct elf_prstatus of a 64-bit Linux: pr_cursig, pr_sighold, pr_pid, pr_reg
+PRSTATUS_BLOCKED = 24
 PRSTATUS_PID = 32
 PRSTATUS_REGISTERS = 112
 SIGINFO_ADDRESS = 16  # siginfo_t of a 64-bit Linux: si_addr
@@ -38,13 +39,15 @@ class FileMapping:
 class FatalSignal:
     """The signal that thread `tid` got when the core file was written.
 
-    `code` is si_code, `address` si_addr (which means something for faults alone); 0 both where the file does not say.
+    `code` is si_code, `address` si_addr (which means something for faults alone), `blocked` the signals that the thread
+    blocked, a bit each; 0 where the file does not say.
     """
 
     tid: int
     number: int
     code: int = 0
     address: int = 0
+    blocked: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def _signal(prstatus: bytes, order: str) -> Optional[FatalSignal]:
     """None for a thread that had none. The kernel writes the thread that got the signal first."""
     (number,) = struct.unpack_from(order + "h", prstatus, PRSTATUS_SIGNAL)
     (tid,) = struct.unpack_from(order + "I", prstatus, PRSTATUS_PID)
-    return FatalSignal(tid, number) if number > 0 else None
+    (blocked,) = struct.unpack_from(order + "Q", prstatus, PRSTATUS_BLOCKED)
+    return FatalSignal(tid, number, blocked=blocked) if number > 0 else None
 
 
 def _with_address(signal: FatalSignal, siginfo: bytes, order: str) -> FatalSignal:
@@ -85,7 +89,7 @@ def _with_address(signal: FatalSignal, siginfo: bytes, order: str) -> FatalSigna
         return signal
     number, _, code = struct.unpack_from(order + "iii", siginfo)
     (address,) = struct.unpack_from(order + "Q", siginfo, SIGINFO_ADDRESS)
-    return FatalSignal(signal.tid, number, code, address) if number == signal.number else signal
+    return replace(signal, code=code, address=address) if number == signal.number else signal
 
 
 def _thread(data: bytes, order: str, machine: int) -> KernelThread:

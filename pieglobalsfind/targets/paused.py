@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from itertools import islice
 from typing import Optional
 
@@ -104,7 +105,10 @@ class _OfProcess:
 
     def __init__(self, live: LiveTarget) -> None:
         self.live = live
-        self._maps = live.maps()
+
+    @cached_property
+    def _maps(self) -> ProcMaps:
+        return self.live.maps()
 
     @property
     def pid(self) -> int:
@@ -211,7 +215,7 @@ class PausedTarget(_OfProcess):
         return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
-        """As they were shortly before the process stood still."""
+        """As they were shortly after the process stood still, when they were first asked for."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
@@ -305,10 +309,17 @@ class _Pieces:
 
 
 class Room:
-    """Memory for the copy of one process, which the next pause uses again: its first use costs most."""
+    """What the next pause of one process uses again: memory, whose first use costs most, and where stacks began."""
 
     def __init__(self) -> None:
         self._view = memoryview(b"")
+        self._copier: Optional[_Copier] = None
+
+    def copier(self, live: LiveTarget, plan: Plan) -> _Copier:
+        """The copier of the last pause, if it was of the same plan."""
+        if self._copier is None or self._copier.live is not live or self._copier.plan is not plan:
+            self._copier = _Copier(live, plan, self)
+        return self._copier
 
     def of(self, size: int) -> memoryview:
         """At least so many bytes; what they held is lost."""
@@ -323,7 +334,7 @@ def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = N
     `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
     be traced, has ended, or if a plan is too large.
     """
-    copiers = [_Copier(live, plan, room or Room()) for live, plan in processes]
+    copiers = [(room or Room()).copier(live, plan) for live, plan in processes]
     if sum(copier.size for copier in copiers) > LARGEST_COPY:
         raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
     collects = gc.isenabled()
@@ -339,14 +350,14 @@ def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = N
 def _copied(copiers: Sequence[_Copier]) -> Pause:
     seconds = 0.0
     for _ in range(MOST_SETTLING):
-        standstill = Standstill([copier.live.pid for copier in copiers])
-        try:
-            taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
-            with highest():
+        with highest():
+            standstill = Standstill([copier.live.pid for copier in copiers])
+            try:
+                taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
                 is_settled = _read(copiers, standstill)
-        finally:
-            standstill.release()
-            seconds += standstill.ended - standstill.began
+            finally:
+                standstill.release()
+                seconds += standstill.ended - standstill.began
         if is_settled:
             return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
     raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
@@ -366,12 +377,13 @@ def _read(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
 class _Copier:
     """Copies one process while it stands still; everything that can be is done before, or after.
 
-    Before the pause, `_vectors` says where each stack's part in use began then. The pause changes it for those stacks
-    that have another one now.
+    Before the pause, `_vectors` says where each stack's part in use began then, or in the last pause. The pause changes
+    it for those stacks that have another one now.
     """
 
     def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
+        self.plan = plan
         self._unsettled = plan.unsettled
         self._untouched = plan.untouched
         self._other_stacks = plan.other_stacks

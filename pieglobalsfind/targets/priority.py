@@ -17,6 +17,9 @@ HIGHEST = -20  # nice value, setpriority(2)
 def highest() -> Iterator[bool]:
     """Give the calling thread the highest priority of ordinary scheduling inside; yields whether it has it."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
+    if before == HIGHEST:
+        yield True
+        return
     try:
         os.setpriority(os.PRIO_PROCESS, 0, HIGHEST)
     except OSError:

@@ -200,6 +200,15 @@ def is_file(path: str) -> bool:
         return False
 
 
+def blocked_signals(pid: int, tid: int) -> int:
+    """The signals that a thread blocks, a bit each (proc(5), SigBlk); 0 if it has ended."""
+    try:
+        lines = _contents_of(f"/proc/{pid}/task/{tid}/status").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1], 16) for line in lines if line.startswith(b"SigBlk:")), 0)
+
+
 def is_folder(path: str) -> bool:
     """Whether there is a folder that we may look at; unlike `Path.is_dir`, nothing makes it fail."""
     try:

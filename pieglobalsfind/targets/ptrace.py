@@ -198,7 +198,8 @@ def _release_running(tid: int) -> None:
 def task_ids(pid: int) -> list[int]:
     """The threads of a process, ascending; raises `TargetEndedError` if it has ended."""
     try:
-        return sorted(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
+        with os.scandir(f"/proc/{pid}/task") as entries:
+            return sorted(int(entry.name) for entry in entries)
     except OSError as error:
         raise TargetEndedError(f"process {pid} has ended") from error
 

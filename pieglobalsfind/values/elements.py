@@ -6,14 +6,15 @@ each index is checked against them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
 from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
-from pieglobalsfind.values.containers.recognize import element_place, sequence_element, too_few
+from pieglobalsfind.values.containers.recognize import element_count, element_place, sequence_element, too_few
 from pieglobalsfind.values.variable_text import Surroundings, dense_extents, described_extents
 
 STD_ARRAY = ("_M_elems", "__elems_")  # of libstdc++ and of libc++
@@ -70,11 +71,37 @@ def _step(around: Surroundings, index: int, address: int, numbers: tuple[int, ..
     return address
 
 
+def bounds_of(around: Surroundings, index: int, address: int) -> Union[list[tuple[int, int]], Absent]:
+    """The lowest and the highest index of each dimension, as the language writes them; raises nothing."""
+    inner = bare_array(around.types, index)
+    bare = around.types.strip(inner)
+    if not isinstance(bare, Array):
+        count = _of_container(around, index, address, element_count)
+        return count if isinstance(count, Absent) else [(0, count - 1)]
+    extents = dense_extents(bare, around.types.size(bare.element))
+    if bare.data_location is not None:
+        described = described_extents(around, bare, address, around.types.size(bare.element))
+        extents = None if isinstance(described, str) else described[1]
+    if extents is None:
+        return Absent("its length is not known")
+    bounds = [(extent.lowest, extent.lowest + extent.count - 1) for extent in extents]
+    return bounds[::-1] if bare.column_major else bounds
+
+
 def _in_container(around: Surroundings, index: int, address: int, number: int) -> Union[int, Absent]:
+    return _of_container(around, index, address, partial(element_place, number=number))
+
+
+def _of_container(
+    around: Surroundings,
+    index: int,
+    address: int,
+    ask: Callable[[ContentSource, ContainedObject], Union[int, Absent]],
+) -> Union[int, Absent]:
     source = ContentSource(around.types, around.read, _no_text, _not_plain, around.contents)
     try:
         data = around.read(address, around.types.size(index))
-        return element_place(source, ContainedObject(index, address, data), number)
+        return ask(source, ContainedObject(index, address, data))
     except NoValue as why:
         return Absent(f"not readable: {why}")
     except MemoryUnreadable as error:

@@ -40,7 +40,12 @@ def value_of(source: ContentSource, whole: ContainedObject, *names: str) -> Cont
 
 def vector_of_bits(source: ContentSource, whole: ContainedObject) -> str:
     """Return a `vector<bool>` of libc++ as GDB prints it."""
-    return bits_text(source, source.word(whole, "__begin_"), source.word(value_of(source, whole, "__size_")))
+    return bits_text(source, *bits_extent(source, whole))
+
+
+def bits_extent(source: ContentSource, whole: ContainedObject) -> tuple[int, int]:
+    """Where the bits of a `vector<bool>` of libc++ begin, and how many there are."""
+    return source.word(whole, "__begin_"), source.word(value_of(source, whole, "__size_"))
 
 
 def deque(source: ContentSource, whole: ContainedObject) -> str:

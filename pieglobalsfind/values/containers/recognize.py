@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Optional, Union
 
-from pieglobalsfind.dwarf.types import Array, Base, Struct, TypeTable
+from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
 from pieglobalsfind.model import Absent
 from pieglobalsfind.values.containers import libcxx, nodes, sequences, wrappers
 from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
@@ -74,29 +74,66 @@ def writer_of(bare: Struct) -> Optional[Writer]:
 
 
 def sequence_element(types: TypeTable, index: int) -> Optional[int]:
-    """The type of the elements of a `vector` or `deque`; None for bits and for all that has no elements by number."""
+    """The type of the elements of a `vector` or `deque`; None for all that has no elements by number."""
     bare = types.strip(index)
     if not isinstance(bare, Struct) or bare.opaque or not bare.arguments or not SEQUENCE.match(bare.name):
         return None
-    element = types.strip(bare.arguments[0])
-    is_bit = isinstance(element, Base) and element.encoding == "boolean" and "deque<" not in bare.name
-    return None if is_bit else bare.arguments[0]
+    return bare.arguments[0]
+
+
+class BitPlace(int):
+    """The address of a byte of which one bit, `bit`, is an element of a `vector<bool>`."""
+
+    bit = 0
+
+
+def bit_place(start: int, number: int) -> BitPlace:
+    """Where a bit lies, counted from the lowest of the first byte."""
+    place = BitPlace(start + number // 8)
+    place.bit = number % 8
+    return place
+
+
+def element_count(source: ContentSource, whole: ContainedObject) -> int:
+    """How many elements a `vector` or `deque` has. Raises `NoValue`."""
+    blocks, extent = _blocks(source, whole), None
+    if blocks is None:
+        extent = _extent(source, whole)
+    return blocks.count if blocks is not None else extent[2] if extent is not None else _bits(source, whole)[1]
 
 
 def element_place(source: ContentSource, whole: ContainedObject, number: int) -> Union[int, Absent]:
     """Where an element of a `vector` or `deque` lies, or why there is none. Raises `NoValue`."""
-    if source.has(whole, "__map_") or (
-        source.has(whole, "_M_impl") and source.has(source.member(whole, "_M_impl"), "_M_map")
-    ):
-        blocks = libcxx.blocks_of(source, whole) if source.has(whole, "__map_") else sequences.blocks_of(source, whole)
-        if number < blocks.count:
-            return next(sequences.places(source, blocks, range(number, number + 1)))
-        return too_few(blocks.count)
-    extent = sequences.vector_extent(source, whole)
+    count = element_count(source, whole)
+    if number >= count:
+        return too_few(count)
+    blocks = _blocks(source, whole)
+    if blocks is not None:
+        return next(sequences.places(source, blocks, range(number, number + 1)))
+    extent = _extent(source, whole)
     if extent is None:
-        raise NoValue("its elements are bits")
-    element, start, count = extent
-    return start + number * source.types.size(element) if number < count else too_few(count)
+        return bit_place(_bits(source, whole)[0], number)
+    element, start, _ = extent
+    return start + number * source.types.size(element)
+
+
+def _blocks(source: ContentSource, whole: ContainedObject) -> Optional[sequences.Blocks]:
+    """Of a deque."""
+    if source.has(whole, "__map_"):
+        return libcxx.blocks_of(source, whole)
+    is_deque = source.has(whole, "_M_impl") and source.has(source.member(whole, "_M_impl"), "_M_map")
+    return sequences.blocks_of(source, whole) if is_deque else None
+
+
+def _extent(source: ContentSource, whole: ContainedObject) -> Optional[tuple[int, int, int]]:
+    """Of a vector; None of bits."""
+    return None if source.has(whole, "__size_") else sequences.vector_extent(source, whole)
+
+
+def _bits(source: ContentSource, whole: ContainedObject) -> tuple[int, int]:
+    if source.has(whole, "__size_"):
+        return libcxx.bits_extent(source, whole)
+    return sequences.bits_extent(source, source.member(whole, "_M_impl"))
 
 
 def too_few(count: int) -> Absent:

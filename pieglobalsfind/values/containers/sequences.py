@@ -85,11 +85,16 @@ LIBCXX_VECTOR = ("__begin_", "__end_")
 
 def vector_of_bits(source: ContentSource, inner: ContainedObject) -> str:
     """Return a `vector<bool>` of libstdc++ as GDB prints it."""
+    return bits_text(source, *bits_extent(source, inner))
+
+
+def bits_extent(source: ContentSource, inner: ContainedObject) -> tuple[int, int]:
+    """Where the bits of a `vector<bool>` of libstdc++ begin, and how many there are; raises `NoValue`."""
     start = source.word(inner, "_M_start", "_M_p")
     end, rest = source.word(inner, "_M_finish", "_M_p"), source.word(inner, "_M_finish", "_M_offset")
     if end < start or (end - start) % 8 or rest >= BITS:
         raise NoValue("its begin and end do not fit")
-    return bits_text(source, start, (end - start) * 8 + rest)
+    return start, (end - start) * 8 + rest
 
 
 def bits_text(source: ContentSource, start: int, count: int) -> str:

@@ -141,6 +141,7 @@ int main(int argc, char **argv) {
         names.push_back("name " + std::to_string(i));
     }
     uneven.assign(rank + 1, 7);
+    flags[rank] = flags[8] = true;
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         puts("ready");
@@ -180,9 +181,13 @@ end program
 
 
 def by_rank(value: dict[str, Any]) -> list[str]:
-    """Each rank's value, of groups of three ranks that all differ or are all equal."""
-    groups = [(group["ranks"], group["value"]) for group in value["groups"]]
-    return [text for _, text in groups] if len(groups) == 3 else [groups[0][1]] * 3
+    """Each rank's value."""
+    found: dict[int, str] = {}
+    for group in value["groups"]:
+        for part in group["ranks"].split(","):
+            first, _, last = part.partition("-")
+            found.update(dict.fromkeys(range(int(first), int(last or first) + 1), group["value"]))
+    return [found[rank] for rank in sorted(found)]
 
 
 @pytest.mark.parametrize("method", ["pie", "fs"])  # with a heap for each rank, and with libc's
@@ -209,12 +214,32 @@ def test_elements_of_containers(start_ranks: StartRanks, tmp_path: Path, method:
     (name,) = values(pid, "names[5]").values()
     assert name["groups"] == [{"ranks": "0-2", "value": '"name 5"'}]
     assert by_rank(values(pid, "uneven[2]")["uneven[2]"]) == ["<it has 1 element>", "<it has 2 elements>", "7"]
+    flags = values(pid, "flags[:2]") | values(pid, "flags[8]")
+    assert {name: by_rank(one) for name, one in flags.items()} == {
+        "flags[0]": ["true", "false", "false"], "flags[1]": ["false", "true", "false"], "flags[8]": ["true"] * 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["pie", "fs"])
+def test_open_ends_reach_to_the_longest_of_all_ranks(start_ranks: StartRanks, tmp_path: Path, method: str) -> None:
+    source = tmp_path / "containers.cpp"
+    source.write_text(CONTAINERS)
+    pid = start_ranks(source, "--method", method, ranks=3).pid
+    uneven = values(pid, "uneven[1:]")
+    assert {name: by_rank(one) for name, one in uneven.items()} == {
+        "uneven[1]": ["<it has 1 element>", "7", "7"], "uneven[2]": ["<it has 1 element>", "<it has 2 elements>", "7"],
+    }  # fmt: skip
+    assert [list(values(pid, f"{name}[4998:]")) for name in ("grid", "queue")] == [
+        [f"{name}[4998]", f"{name}[4999]"] for name in ("grid", "queue")
+    ]
+    assert list(values(pid, "flags[7:]")) == ["flags[7]", "flags[8]"]
     for words, reason in (
-        ("grid[3:]", "grid has a length of its own on each rank"),
+        ("grid[:]", "these are 5,000 elements"),
+        ("rows[3][2:]", "rows has a length of its own on each rank: name the first and the last element of each"),
         ("grid[5:3]", "grid has no elements 5 to 2"),
         ("grid[0][1]", "grid has 1 dimensions"),
         ("rows[0:900][0:900]", "these are 810,000 elements"),
-        ("flags[3]", "flags has no elements by number"),
+        ("flags[3][1]", "flags has 1 dimensions"),
     ):
         done = run(pid, words)
         assert (done.returncode, done.stdout) == (2, "")
@@ -229,6 +254,9 @@ def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> No
     assert {name: by_rank(one) for name, one in field.items()} == {
         f"state::field({i},-1)": [str(100 * rank + 10 * i - 1) for rank in range(3)] for i in (4, 5)
     }
+    corner = values(pid, "state::field(5:,:0)")
+    assert list(corner) == ["state::field(5,-1)", "state::field(5,0)"]
+    assert by_rank(corner["state::field(5,0)"]) == ["50", "150", "250"]
     assert by_rank(values(pid, "state::window(2)")["state::window(2)"]) == ["5", "6", "7"]
     (never,) = values(pid, "state::never(1)").values()
     assert never["groups"] == [{"ranks": "0-2", "value": "<not allocated>"}]

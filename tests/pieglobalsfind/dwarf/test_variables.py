@@ -463,6 +463,8 @@ def test_a_file_without_debug_information_declares_nothing(build: Build) -> None
         (b"\x06\x23\x04\x9f", None),
         (b"\x08\x04\x1c", None),  # const1u 4, minus
         (b"\x93\x04", None),  # piece of 4 bytes
+        (b"\x9e\x01\x05", None),  # implicit_value, a byte
+        (b"\xa0\0\0\0\0\0", None),  # implicit_pointer
     ],
 )
 def test_only_what_has_storage_is_a_variable(operations: bytes, added: int | None, tmp_path: Path) -> None:
