@@ -38,6 +38,9 @@ class Absent:
         return f"<{self.reason}>"
 
 
+OWN_THREAD = Absent("it is a kernel thread of its own", "its registers are that thread's")  # Rank.context
+
+
 @dataclass(frozen=True)
 class Evidence:
     """How a fact was found.
@@ -241,6 +244,11 @@ class Rank:
     exit_status: Optional[int] = None
     thread: int = field(default=0, compare=False)
     context_at: int = field(default=0, compare=False)
+
+    @property
+    def is_on_thread(self) -> bool:
+        """Whether its registers are its kernel thread's: it runs, or is such a thread, which waits in the kernel."""
+        return self.state == RUNNING or self.context == OWN_THREAD
 
     @property
     def pages_of(self) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Rank, RankTable
-from pieglobalsfind.mpi.call_from_stack import MPI_CALL
+from pieglobalsfind.mpi.call_from_stack import MPI_CALL, are_threads, awaits_turn
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 
@@ -70,7 +70,7 @@ def is_fortran_name(function: str, inner: str) -> bool:
 
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
     """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
-    end = len(calls)
+    end = next((at + 1 for at, call in enumerate(calls) if awaits_turn(call)), len(calls))
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1
     if end == 0:  # program and runtime are one file: the name alone tells
@@ -85,14 +85,28 @@ def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], in
         whole = list(frames)
         inside = _inside_call(moment, [pc_of(one) for one in whole]) or 0
         return Folded(inside, iter(whole[inside:]))
-    rest = iter(frames)
-    inner: list[Item] = []
+    inner, rest = _awaiting_turn(moment, frames, pc_of)
     for frame in rest:
         if not path or moment.translator.owner(pc_of(frame)).path != path:
             # A rank that is in no call of the program's is shown as it is.
             return Folded(max(len(inner) - 1, 0), _joined(inner[-1:], frame, rest))
         inner.append(frame)
     return Folded(0, iter(inner))
+
+
+def _awaiting_turn(
+    moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], int]
+) -> tuple[list[Item], Iterator[Item]]:
+    """The frames in which a rank that is a kernel thread awaits its turn, and the others; none if it does not."""
+    if not are_threads(moment.table):
+        return [], iter(frames)
+    whole = list(frames)
+    try:
+        turns = (at for at, one in enumerate(whole) if any(map(awaits_turn, moment.walker.calls(pc_of(one)))))
+        at = next(turns, 0)
+    except RanklensError:  # there is no libdw
+        at = 0
+    return whole[:at], iter(whole[at:])
 
 
 def _inside_call(moment: ProcessView, pcs: Sequence[int]) -> Optional[int]:

@@ -15,7 +15,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders.libc_threads import Described, module_of, thread_block
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
-from pieglobalsfind.decoders.smpi.contexts import THREAD, Saved, layout_of, saved_contexts
+from pieglobalsfind.decoders.smpi.contexts import Saved, layout_of, saved_contexts
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import SmpiImages, images
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
@@ -132,10 +132,10 @@ def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[
     found = []
     for actor in actors:
         thread = by_context.get(actor.context)
-        stack: Union[Region, Absent] = THREAD
+        stack: Union[Region, Absent] = model.OWN_THREAD
         if thread is not None:
             stack = Region(thread.stack.start, thread.pointer - thread.stack.start)
-        found.append(Saved(stack, THREAD))
+        found.append(Saved(stack, model.OWN_THREAD))
     return found
 
 
