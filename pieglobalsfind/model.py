@@ -180,12 +180,25 @@ Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root, Unplaced]
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """A message that a rank waits for: its source, or, if it `is_sent`, the destination that has not asked for it.
+
+    `peer` (a rank of MPI_COMM_WORLD), `tag`: -1 any, -2 none.
+    """
+
+    peer: int
+    tag: int
+    is_sent: bool
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none.
 
     Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
     MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has and
-    nobody tells, and why; they are -2 and 0 then.
+    nobody tells, and why; they are -2 and 0 then. `is_sent` is as of `Awaited`; None: as the call's name says. `others`
+    are what the call waits for besides: it needs all of them, or, if `needs_one`, any one.
     """
 
     call: str
@@ -194,6 +207,9 @@ class Waiting:
     communicator: int = 0
     in_world: bool = False
     unknown: str = ""
+    is_sent: Optional[bool] = None
+    others: tuple[Awaited, ...] = ()
+    needs_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ from tests.support.sharing import Shared
 from tests.support.smpi.jobs import (
     FACTORIES,
     SOURCES,
-    VERSION,
     Running,
     built,
     command,
     kernel_core,
+    lacks,
     needs_smpi,
     platform,
     process_of,
@@ -97,7 +97,7 @@ def test_variables_and_stacks_belong_to_the_ranks_that_print_them(
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
     """Values are what the program prints; ranks 1-15 wait in MPI_Recv, three calls below main."""
-    if factory == "ucontext" and VERSION >= (4, 0):
+    if lacks(factory):
         pytest.skip("SimGrid 4 has no contexts of this kind")
     program = built(shared, "truth.c")
     running = start(start_job, tmp_path, MANY, program, [f"--cfg=contexts/factory:{factory}"])

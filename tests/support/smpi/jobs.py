@@ -41,6 +41,13 @@ VERSION = version() if SMPIRUN else (0, 0)
 COMPILERS = {".c": "smpicc", ".cpp": "smpicxx", ".f90": "smpif90"}
 SOURCES = Path(__file__).resolve().parent / "sources"
 FACTORIES = ("raw", "boost", "ucontext", "thread")
+
+
+def lacks(factory: str) -> bool:
+    """Whether SimGrid has no contexts of a kind: 4.0 has none of libc's any more."""
+    return factory == "ucontext" and VERSION >= (4, 0)
+
+
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
