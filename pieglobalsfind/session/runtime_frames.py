@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pieglobalsfind.stacks.unwind import Walker
 
 Item = TypeVar("Item")
+FORTRAN_MAINS = ("user_main", "user_main_")  # what smpif90 makes of `program`, with debug information and without
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ def is_fortran_name(function: str, inner: str) -> bool:
 
 
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
-    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
+    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it.
+
+    Stacks begin with `main`; where SMPI calls a Fortran program by another name, with that.
+    """
+    begin = next((at for at, call in enumerate(calls) if not path or call.library != path), 0)
+    calls = calls[begin:] if begin and calls[begin].function in FORTRAN_MAINS else calls
     end = next((at + 1 for at, call in enumerate(calls) if awaits_turn(call)), len(calls))
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +24,7 @@ from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
+from tests.support.smpi.answers import asked, owners, ranks_of
 from tests.support.smpi.jobs import (
     FACTORIES,
     SOURCES,
@@ -46,23 +44,6 @@ from tests.support.waiting import wait_until
 pytestmark = needs_smpi
 RANKS = 4
 MANY = 16
-
-
-def asked(*words: object) -> Any:
-    """The JSON answer of an inspector's command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "inspector", *map(str, words), "--json"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
-def owners(pid: int, *addresses: int) -> list[str]:
-    """What pieglobalsfind says of addresses, a line each."""
-    words = [sys.executable, "-m", "pieglobalsfind", "--pid", str(pid), *map(hex, addresses)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
 
 
 def check_variables(table: RankTable, running: Running, count: int) -> None:
@@ -115,12 +96,6 @@ def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared
     assert calls[3] == ("below", line)
     (sleeping,) = asked("stacks", running.pid, "--rank", "0", "--freeze")["stacks"]
     assert [one["function"] for one in sleeping["calls"]][:4] == ["main", "below", "below", "below"]
-
-
-def ranks_of(text: str) -> list[int]:
-    """The ranks that a set such as "0-2,5" names."""
-    parts = [part.partition("-") for part in text.split(",")]
-    return [rank for first, _, last in parts for rank in range(int(first), int(last or first) + 1)]
 
 
 def test_who_runs_and_who_waits(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:

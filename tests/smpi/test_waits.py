@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.smpi.test_ranks import asked
-from tests.support.gdb.places import make_core
 from tests.support.running import StartJob
 from tests.support.running import built as command_of_ours
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import FACTORIES, Running, built, kernel_core, lacks, needs_smpi, start
+from tests.support.smpi.answers import TARGETS, asked
+from tests.support.smpi.jobs import FACTORIES, built, lacks, needs_smpi, start
 
 pytestmark = needs_smpi
 RANKS = 15
@@ -44,14 +43,6 @@ def messages(waiting: Any) -> set[tuple[int, int, object]]:
     return {(one["peer"], one["tag"], one["sent"]) for one in (waiting, *waiting["others"])}
 
 
-def snapshot(running: Running, folder: Path) -> Path:
-    """A snapshot of a job, which then ends."""
-    words = [command_of_ours("inspector"), "snapshot", str(running.pid), "-o", folder / "snapshot"]
-    subprocess.run(words, check=True, timeout=120, stdout=subprocess.DEVNULL)
-    running.job.close()
-    return folder / "snapshot"
-
-
 LIVE = [("live", factory) for factory in FACTORIES]
 FILES = [("gcore", "raw"), ("kernel", "raw"), ("kernel", "thread"), ("snapshot", "raw"), ("snapshot", "thread")]
 
@@ -62,9 +53,7 @@ def test_every_kind_of_wait(how: str, factory: str, start_job: StartJob, shared:
         pytest.skip("this SimGrid has no contexts of this kind")
     options = [f"--cfg=contexts/factory:{factory}"]
     running = start(start_job, tmp_path, RANKS, built(shared, "waits.c"), options)
-    files = {"gcore": lambda: make_core(running.pid, tmp_path), "kernel": lambda: kernel_core(running.pid, tmp_path)}
-    files["snapshot"] = lambda: snapshot(running, tmp_path)
-    target = files[how]() if how in files else running.pid
+    target = TARGETS[how](running, tmp_path)
     ranks = {one["rank"]: one for one in asked("ranks", target)["ranks"]}
     states = {rank: one["state"] for rank, one in ranks.items()}
     assert states == {0: "running", 6: "exited", **dict.fromkeys(CALLS, "blocked")}
@@ -83,7 +72,7 @@ def test_every_kind_of_wait(how: str, factory: str, start_job: StartJob, shared:
 
 def test_the_text_names_messages_and_communicators(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
     running = start(start_job, tmp_path, RANKS, built(shared, "waits.c"))
-    words = [command_of_ours("inspector"), "waits", str(running.pid), "--freeze"]
+    words = [str(command_of_ours("inspector")), "waits", str(running.pid), "--freeze"]
     said = subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
     for line in (
         "deadlock: ranks 1-2 wait for one another, 1 -> 2 -> 1",
