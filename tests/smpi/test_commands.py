@@ -16,14 +16,14 @@ from tests.support.running import StartJob
 from tests.support.running import built as command_of_ours
 from tests.support.sharing import Shared
 from tests.support.smpi.answers import asked
-from tests.support.smpi.jobs import SOURCES, Running, built, kernel_core, needs_smpi, platform, sleeps, start
+from tests.support.smpi.jobs import HOME, SOURCES, Running, built, kernel_core, needs_smpi, platform, sleeps, start
 from tests.support.waiting import wait_until
 
 pytestmark = needs_smpi
 RANKS = 4
 VARIABLES = ("g_rank", "s_rank", "t_rank")
 FILTER = "0x37"  # of core files (core(5)): also private pages of files, which hold the copies' code
-SMPI_HEADERS = "/usr/include/smpi"
+SMPI_HEADERS = HOME / "include" / "smpi"
 DEPLOYMENT = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
