@@ -8,7 +8,7 @@ program; but where program and runtime are one file, names alone tell: what MPI 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.errors import RanklensError
@@ -82,6 +82,15 @@ def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
     if end == 0:  # program and runtime are one file: the name alone tells
         end = program_calls([call.function for call in calls]) - 1
     return calls[: end + 1] if end > 0 else calls
+
+
+def with_mpi_name(folded: Sequence[Call], calls: Sequence[Call]) -> Sequence[Call]:
+    """What `fold_calls` left of calls, with MPI's name of the innermost one where that has Fortran's (`mpi_recv_`)."""
+    inner = next((at for at, call in enumerate(calls) if call is folded[0]), 0) + len(folded) if folded else len(calls)
+    if inner >= len(calls) or not is_fortran_name(folded[-1].function, calls[inner].function):
+        return folded
+    call = MPI_CALL.fullmatch(calls[inner].function.partition("(")[0])
+    return [*folded[:-1], replace(folded[-1], function=call[1] if call is not None else folded[-1].function)]
 
 
 def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
