@@ -237,7 +237,7 @@ class Rank:
     the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
     it had moved when that was so. `thread` is the address of what its runtime has of it as a thread (0: not known or
     none), `context_at` that of the word that holds `context` (0: not known). `exit_status` is None before it has
-    exited, and where its runtime keeps none.
+    exited, and where its runtime keeps none. `is_actor`: it is an actor of SimGrid's S4U, and no MPI rank.
     """
 
     rank: int
@@ -260,6 +260,7 @@ class Rank:
     exit_status: Optional[int] = None
     thread: int = field(default=0, compare=False)
     context_at: int = field(default=0, compare=False)
+    is_actor: bool = False
 
     @property
     def is_on_thread(self) -> bool:

@@ -152,6 +152,7 @@ def rank_as_json(holding: Holding) -> dict[str, Any]:
     return {
         "rank": rank.rank,
         "state": rank.state,
+        "is_actor": rank.is_actor,
         "tier": rank.evidence.tier,
         "source": harmless(rank.evidence.source),
         "process": rank.process,

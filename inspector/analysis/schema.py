@@ -53,6 +53,7 @@ _RANK = _object(
     {
         "rank": _COUNT,
         "state": _TEXT,
+        "is_actor": {"type": "boolean"},
         "tier": _TEXT,
         "source": _TEXT,
         "process": {"type": "integer"},

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pieglobalsfind.debugger.wording import waiting_text
+from pieglobalsfind.debugger.wording import state_word, waiting_text
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.model import Rank, Waiting
@@ -137,7 +137,7 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
 
 
 def _waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
-    return wording(rank.waiting) if rank.waiting else f"({rank.state})"
+    return wording(rank.waiting) if rank.waiting else f"({state_word(rank)})"
 
 
 def source(subject: Subject) -> str:

@@ -5,7 +5,7 @@ Takes values of the model; gives text. It reads nothing and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
@@ -46,14 +46,20 @@ def _message(peer: int, tag: int, is_sent: bool, number: str) -> str:
 
 
 def state_word(rank: Rank) -> str:
-    """`blocked`, or `exited (7)` with the status if that is known."""
-    return rank.state if rank.exit_status is None else f"{rank.state} ({rank.exit_status})"
+    """`blocked`, or `exited (7)` with the status if that is known; `actor, ready` of what is no MPI rank."""
+    state = f"actor, {rank.state}" if rank.is_actor else rank.state
+    return state if rank.exit_status is None else f"{state} ({rank.exit_status})"
+
+
+def noun(ranks: Sequence[Rank]) -> str:
+    """What several ranks are called."""
+    return "actors" if ranks and ranks[0].is_actor else "ranks"
 
 
 def state_text(rank: Rank) -> str:
     """`blocked in MPI_Recv from 3, tag 7`, `running on thread 4711`."""
     if rank.state == RUNNING and rank.kernel_thread:
-        return f"{rank.state} on thread {rank.kernel_thread}"
+        return f"{state_word(rank)} on thread {rank.kernel_thread}"
     return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else state_word(rank)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
-from tests.support.smpi.answers import asked, owners, ranks_of
+from tests.support.smpi.answers import TARGETS, asked, owners, ranks_of
 from tests.support.smpi.jobs import (
     FACTORIES,
     SOURCES,
@@ -194,18 +195,27 @@ def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared,
         assert [group["value"] for group in found["groups"]] == [str(5 + 10 * rank) for rank in range(RANKS)]
 
 
-def test_actors_that_are_no_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
-    """They are listed by their pids, with their stacks, and said to be none."""
+@pytest.mark.parametrize("factory", ["raw", "thread"])
+def test_actors_that_are_no_ranks(factory: str, start_job: StartJob, shared: Shared, gdb: Path, tmp_path: Path) -> None:
+    """They are listed by their pids as actors, with their stacks: live, in a core file and a snapshot, and in GDB."""
     place = SOURCES / "actors.cpp"
     program = shared.compiled(["g++", "-g", "-O0", "-std=c++17", place, "-lsimgrid"], "actors")
     description, _ = platform(tmp_path, 1)
-    job = start_job(program, description)
+    job = start_job(program, description, f"--cfg=contexts/factory:{factory}")
     job.wait_for("ready")
     wait_until(lambda: sleeps(job.pid), "the first actor never came to sleep")
     table = decode(open_target(pid=job.pid))
     assert (table.runtime, [rank.rank for rank in table.ranks], table.warnings) == (WITHOUT_MPI, [1, 2, 3], (ACTORS,))
-    (waiting,) = asked("stacks", job.pid, "--rank", "2-3")["stacks"]
-    assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
+    running = Running(job, job.pid, ())
+    for how in ("live", "snapshot", "gcore"):
+        target = TARGETS[how](running, tmp_path)
+        (waiting,) = asked("stacks", target, "--rank", "2-3")["stacks"]
+        assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
+        found = asked("report", target)
+        assert [(one["rank"], one["is_actor"]) for one in found["ranks"]] == [(1, True), (2, True), (3, True)]
+    told = Session(gdb, tmp_path).attach('tell("said", [ask("rank list"), ask("rank 2"), ask("bt")])', job.pid)
+    listed, _, calls = told["said"]
+    assert re.findall(r"(\d)  actor, (?:running|ready)", listed) == ["1", "2", "3"] and "worker (number=1)" in calls
 
 
 def test_ranks_that_are_switched_all_the_time(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:

@@ -181,6 +181,8 @@ def _table(
     ]
     ranks += [_ended(rank, own.placements[rank]) for rank in own.exited]
     count = sum(actor_survey.numbers.sizes.values())
+    if not actor_survey.numbers.are_ranks:
+        ranks = [replace(rank, is_actor=True) for rank in ranks]
     return RankTable(
         method=own.method,
         runtime=RUNTIME if actor_survey.numbers.are_ranks else WITHOUT_MPI,
