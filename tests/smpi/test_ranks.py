@@ -152,10 +152,13 @@ def test_gdb_with_data_that_is_remapped(start_job: StartJob, shared: Shared, gdb
     running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"), ["--cfg=smpi/privatization:mmap"])
     script = f"""
     tell("all", ask("rank print g_rank"))
+    tell("watch", [ask("rank watch g_rank 2"), ask("rank watch me 2")])
     tell("each", [(ask(f"rank {{one}}"), value("g_rank"), value("s_rank"))[1:] for one in range({RANKS})])
     """
     told = Session(gdb, tmp_path).attach(script, running.pid)
     assert told["each"] == [[rank, 1000 + rank] for rank in range(RANKS)]
+    of_data, of_stack = told["watch"]  # no watchpoint is set that would never be hit
+    assert "all ranks write g_rank at one address" in of_data and "Hardware watchpoint" in of_stack, told["watch"]
     assert told["all"].splitlines() == [f"{rank}: {rank}" for rank in range(RANKS)]
 
 
