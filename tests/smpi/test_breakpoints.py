@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.running import ROOT
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import FACTORIES, built, command, lacks, needs_smpi
+from tests.support.smpi.jobs import FACTORIES, SOURCES, built, command, lacks, needs_smpi
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 RANKS, TURNS = 3, 3
@@ -110,6 +110,26 @@ def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Pat
     *others, value = values_in(said)
     assert others == [1, 1, 2] and value in (3, 6) and f"New value = {value}" in said, said  # who comes first is SMPI's
     assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+
+
+def test_steps_stay_in_their_rank(shared: Shared, tmp_path: Path) -> None:
+    """`finish`, and `next` over a call in which all other ranks run."""
+    commands = [
+        "tbreak leaf if g_rank == 1",
+        "run",
+        "finish",
+        *["next"] * 3,
+        "print $_rank",
+        "print g_rank",
+        "continue",
+    ]
+    said = debugged(tmp_path, built(shared, "sums.c"), commands)
+    lines = (SOURCES / "sums.c").read_text().splitlines()
+    call, turn = (next(at for at, line in enumerate(lines, 1) if name in line) for name in ("leaf(i)", "for ("))
+    shown = [int(one) for one in re.findall(r"^(?:Run till exit.*\n.*|)(\d+)\t", said, re.MULTILINE)]
+    assert shown[-4:] == [call, call + 1, turn, turn + 1], (shown, said)
+    assert values_in(said)[-2:] == [1, 1]
+    check_sums(said)
 
 
 def test_every_rank_s_values_while_gdb_has_the_copies_files(shared: Shared, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.support.smpi.jobs import SOURCES, built, command, needs_smpi
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 RANKS, TURNS = 3, 3
+DEADLOCK = "simgrid::kernel::EngineImpl::display_all_actor_status"
 AT_STOP = ("print g_rank", "print n", "rank print g_rank", "continue")
 
 
@@ -100,3 +101,12 @@ def test_one_rank_s_breakpoint_steps_and_watchpoint(shared: Shared, tmp_path: Pa
     assert (own, still, watched) == (1, 1, 2) and turn in (1, 2) and value in (3, 6), said  # who is first is SMPI's
     assert re.search(rf"^new value: {value}$", said, re.MULTILINE), said
     check_sums(said)
+
+
+def test_a_job_that_simgrid_calls_deadlocked_is_caught_before_it_ends(shared: Shared, tmp_path: Path) -> None:
+    """As test_breakpoints.py has it in GDB."""
+    commands = [f"breakpoint set -n {DEADLOCK}", "run", "rank list", "rank print g_rank"]
+    said = debugged(tmp_path, built(shared, "deadlock.c"), commands)
+    rows = re.findall(r"^\s+(\d)\s+blocked\s+\d\s+MPI_Recv from (\d), tag 5", said, re.MULTILINE)
+    assert rows == [("0", "1"), ("1", "2"), ("2", "0")], said
+    assert re.findall(r"^(\d): (\d)\r?$", said, re.MULTILINE) == [(str(one), str(one)) for one in range(RANKS)]
