@@ -197,8 +197,8 @@ class Waiting:
 
     Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
     MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has but
-    can't be had, and why; they are -2 and 0 then. `is_sent` is as of `Awaited`; None: as the call's name says. `others` are
-    what the call waits for besides: it needs all of them, or, if `needs_one`, any one.
+    can't be had, and why; they are -2 and 0 then. `is_sent` is as of `Awaited`; None: as the call's name says.
+    `others` are what the call waits for besides: it needs all of them, or, if `needs_one`, any one.
     """
 
     call: str

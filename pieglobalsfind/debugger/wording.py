@@ -41,8 +41,8 @@ def waiting_text(waiting: Waiting) -> str:
 
 def _message(peer: int, tag: int, is_sent: bool, number: str) -> str:
     way = "to" if is_sent else "from"
-    whom = {-1: f" {way} any rank", -2: ""}.get(peer, f" {way} {number}")
-    return whom + {-1: ", any tag", -2: ""}.get(tag, f", tag {tag}")
+    peer_text = {-1: f" {way} any rank", -2: ""}.get(peer, f" {way} {number}")
+    return peer_text + {-1: ", any tag", -2: ""}.get(tag, f", tag {tag}")
 
 
 def state_word(rank: Rank) -> str:

@@ -1,8 +1,6 @@
 /* What the loader keeps one instance of: statics of templates and of inline functions. */
 #include <mpi.h>
-template <class Element> struct Table {
-    static int size;
-};
+template <class Element> struct Table { static int size; };
 template <class Element> int Table<Element>::size = 1;
 template <class Element> int counted() {
     static int times = 0;
