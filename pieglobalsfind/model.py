@@ -21,6 +21,7 @@ MIGRATED_OUT = "migrated-out"
 EXITED = "exited"
 STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
 REGISTRY, HOOK = "registry", "hook"  # tiers of evidence that registries give
+SCAN = "scan"  # the tier of what memory alone tells
 UNKNOWN_STATE = "unknown"  # of a rank of whose image alone anything is known; no runtime publishes it
 
 

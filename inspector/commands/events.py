@@ -18,11 +18,12 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError
-from pieglobalsfind.jobs.members import JobMember, Members, is_folder, members_of
+from pieglobalsfind.jobs.members import JobMember, Members, members_of
 from pieglobalsfind.shell.atomic_file import check_place
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.procfs import is_folder
 
 from ..job.event_sources import Ended, EventSource, JobEvents, LostEvents, Notice
 from ..job.recorder import seconds_of

@@ -12,24 +12,24 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.debugger.wording import noun
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.stacks import call_tree
 
 from ..job.job import Job, Subject, say_warnings, subject_of
-from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
-from ..job.recorder import record, seconds_of
 from ..job.stacks import Stacks, label, read, read_one
 from ..job.target_option import add_target, job_named
 from ..terminal.text import harmless, of_ranks
 from .renamed_option import RenamedOption
+
+if TYPE_CHECKING:
+    from pieglobalsfind.jobs.members import Members
 
 DEFAULT_KEEP = 6  # files of the flight recorder
 SCHEMA = "ranklens-stacks-1"
@@ -94,6 +94,8 @@ def _run_recorder(options: argparse.Namespace) -> int:
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and at least one file to keep", "-o DIR --keep 6")
+    from ..job.recorder import record, seconds_of  # late: not for one look
+
     every = seconds_of(options.every, "--every")
     chosen = rankset.parse(options.rank)
 
@@ -123,6 +125,8 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
 
     Raises `UsageError` for ranks that none of them has.
     """
+    from ..job.processes import homes_of, read_each, subject_of_all  # late: not for one process
+
     found = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
     homes = homes_of(job for job, _ in found)
     subject = subject_of_all(members, [job for job, _ in found], homes)

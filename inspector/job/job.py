@@ -30,7 +30,6 @@ from pieglobalsfind.targets import check_is_same
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
-from pieglobalsfind.targets.snapshot import SnapshotTarget
 
 from ..terminal import progress
 from .target_option import explained, open_named
@@ -66,6 +65,8 @@ class Job:
             return "read from the running process without stopping it; figures may be of different moments"
         if isinstance(self.target, FrozenTarget):
             return "read from the process while it stood still: all figures are of one moment"
+        from pieglobalsfind.targets.snapshot import SnapshotTarget  # late: not for processes
+
         if isinstance(self.target, SnapshotTarget):
             return "read from a snapshot: figures are of when it was taken, of one moment if the job stood still"
         return "read from a core file: all figures are of one moment"

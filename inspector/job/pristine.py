@@ -10,7 +10,6 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Optional
 
 from pieglobalsfind.dwarf.types import Variable
@@ -23,6 +22,7 @@ from ..program.program_file import ProgramFile
 WORD = struct.Struct("<Q")
 MASK = (1 << 64) - 1
 PIECE = 1 << 20  # bytes that are compared at a time
+MOST_KEPT = 1 << 16  # bytes of a piece that is not read anew for each rank
 LARGEST = 1 << 28  # bytes of a variable that are compared at once
 
 
@@ -43,7 +43,7 @@ class Pristine:
         self._relocated = sorted(self._relocations(path), key=lambda one: one.place)
         self._places = [one.place for one in self._relocated]
         self._tls = next((header for header in self._elf.program_headers if header.type == PT_TLS), None)
-        self._image = lru_cache(maxsize=256)(self._read_image)
+        self._images: dict[tuple[int, int], bytes] = {}
 
     def _relocations(self, path: str) -> Iterator[Relocated]:
         with ProgramFile(path) as file:
@@ -70,19 +70,30 @@ class Pristine:
         start = self._vaddr(variable)
         if start is None or not 0 < len(data) <= LARGEST:
             return None
+        first = self._first_relocated(start, len(data))
         try:
-            image = self._image(start, len(data))
+            if first is not None:
+                return self._relocated_image(start, self._image(start, len(data)), data, bias, first) == bytes(data)
+            return all(
+                self._image(start + at, min(PIECE, len(data) - at)) == bytes(data[at : at + PIECE])
+                for at in range(0, len(data), PIECE)  # a view alone is compared byte by byte, a whole copy takes memory
+            )
         except ObjectFileError:
             return None
-        first = self._first_relocated(start, len(data))
-        if first is None:
-            return is_same(image, data)
-        return is_same(self._relocated_image(start, image, data, bias, first), data)
 
     def _vaddr(self, variable: Variable) -> Optional[int]:
         if variable.tls_offset is not None:
             return self._tls.vaddr + variable.tls_offset if self._tls is not None else None
         return variable.address
+
+    def _image(self, start: int, size: int) -> bytes:
+        """What the file has of [start, start + size), which every rank is compared with."""
+        image = self._images.get((start, size))
+        if image is None:
+            image = self._read_image(start, size)
+            if size <= MOST_KEPT:
+                self._images[start, size] = image
+        return image
 
     def _read_image(self, start: int, size: int) -> bytes:
         if self._tls is not None and self._tls.vaddr <= start and start + size <= self._tls.end:
@@ -101,8 +112,3 @@ class Pristine:
             word = data[at : at + WORD.size] if relocated.vaddr is None else WORD.pack((relocated.vaddr + bias) & MASK)
             changed[at : at + WORD.size] = word
         return bytes(changed)
-
-
-def is_same(image: bytes, data: memoryview) -> bool:
-    """Whether both have the same bytes: a view alone is compared byte by byte, and a whole copy takes memory."""
-    return all(bytes(data[at : at + PIECE]) == image[at : at + PIECE] for at in range(0, len(image), PIECE))

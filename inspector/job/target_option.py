@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, UsageError
-from pieglobalsfind.jobs.members import Members, is_folder, launcher_error, members_of
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.procfs import is_folder
+
+if TYPE_CHECKING:
+    from pieglobalsfind.jobs.members import Members
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +45,8 @@ def job_named(job: Optional[str], target: Optional[str], exe: Optional[str]) -> 
         return None
     if exe:
         raise UsageError("--exe is for one file", "leave it out, or name one")
+    from pieglobalsfind.jobs.members import members_of  # late: not for one process
+
     return members_of(str(job or target))
 
 
@@ -60,5 +65,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
 def explained(target: Target, error: RanklensError) -> RanklensError:
     """What to do about a process without ranks, if it has started those that have them."""
     if isinstance(error, NotVirtualizedError) and isinstance(target, LiveTarget):
+        from pieglobalsfind.jobs.members import launcher_error
+
         return launcher_error(target.pid) or error
     return error

@@ -43,6 +43,29 @@ class ScannedPart:
         return self.start + len(self.data)
 
 
+class OriginalMemory:
+    """What the originals hold, read once."""
+
+    def __init__(self, job: Job) -> None:
+        self.parts = sorted(read_data(job), key=lambda one: one.start)
+        self._starts = [one.start for one in self.parts]
+        self._blocks = sorted(job.table.constructor_blocks)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Exactly `size` bytes; raises `MemoryUnreadable`."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address + size > self.parts[index].end:
+            raise MemoryUnreadable(address, size)
+        start = address - self.parts[index].start
+        return self.parts[index].data[start : start + size]
+
+    def block_at(self, address: int) -> Optional[AllocatedRegion]:
+        """The constructor's block that has the byte at an address."""
+        index = bisect_right(self._blocks, (address, 1 << 64)) - 1
+        allocated_region = AllocatedRegion(*self._blocks[index]) if index >= 0 else None
+        return allocated_region if allocated_region is not None and address < allocated_region.end else None
+
+
 class Originals:
     """All originals of a job, and the evidence of what their words are."""
 
@@ -60,13 +83,11 @@ class Originals:
         self.guard = guard_of(job)
         self.processor = job.table.processor
         self._owned = owned(job)
-        self._data = sorted(read_data(job), key=lambda one: one.start)
-        self._starts = [one.start for one in self._data]
-        self._blocks = sorted(job.table.constructor_blocks)
-        self.reached = Reached(self.pointers, self._read, self.block_at, self.is_address)
-        if self._blocks:
+        memory = OriginalMemory(job)
+        self.reached = Reached(self.pointers, memory.read, memory.block_at, job.translator.is_mapped)
+        if job.table.constructor_blocks:
             self.reached.follow(self.roots())
-        self.parts = tuple(self._with_candidates(one) for one in self._data)
+        self.parts = tuple(self._with_candidates(one) for one in memory.parts)
         self._find_objects_in_bytes()
 
     def roots(self) -> Iterator[Typed]:
@@ -82,19 +103,9 @@ class Originals:
                     holder.language,
                 )
 
-    def block_at(self, address: int) -> Optional[AllocatedRegion]:
-        """The constructor's block that has the byte at an address."""
-        index = bisect_right(self._blocks, (address, 1 << 64)) - 1
-        allocated_region = AllocatedRegion(*self._blocks[index]) if index >= 0 else None
-        return allocated_region if allocated_region is not None and address < allocated_region.end else None
-
     def is_owned(self, address: int) -> bool:
         """Whether an original is a rank's own copy: what a loader has loaded for each rank is the first one's."""
         return any(start <= address < end for start, end in self._owned)
-
-    def is_address(self, value: int) -> bool:
-        """Whether anything is mapped there."""
-        return self.job.translator.mapping(value) is not None
 
     def ground(self, part: ScannedPart, offset: int) -> Ground:
         """What the word at an offset of a part is."""
@@ -117,13 +128,6 @@ class Originals:
         for offset, place in self.demangled(data, start):
             if any(low <= place <= high for low, high in ranges):
                 yield Word(start + offset, int.from_bytes(data[offset : offset + WORD], "little"), place)
-
-    def _read(self, address: int, size: int) -> bytes:
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address + size > self._data[index].end:
-            raise MemoryUnreadable(address, size)
-        start = address - self._data[index].start
-        return self._data[index].data[start : start + size]
 
     def _with_candidates(self, scanned_part: ScannedPart) -> ScannedPart:
         if scanned_part.object is not None:

@@ -176,9 +176,10 @@ class OwnMemory:
         kept = [word for word in words if is_whole_in(block_at(word.address), word.address)]
         if not kept and not self.libc.words:
             return []
-        self._memory.load(comparison.rank, self._job.privatized)
+        job = self._job
+        self._memory.load(comparison.rank, job.privatized)
         originals = self._originals
-        reached = Reached(originals.pointers, self._memory.read, block_at, originals.is_address, len(self._job.present))
+        reached = Reached(originals.pointers, self._memory.read, block_at, job.translator.is_mapped, len(job.present))
         reached.follow((*self._roots(comparison), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
             self.unread.append((comparison.rank.rank, "not all of its heap's blocks were typed, there are too many"))

@@ -7,8 +7,7 @@ an entry that is not of this form.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from pieglobalsfind.cache.build_id_cache import FileState, load, store
 
@@ -16,8 +15,7 @@ KIND = "calls-1"  # changes with the form of what is stored, and with what it sa
 MOST = 20_000  # addresses of a file that are kept
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
 
     Other callee-saved registers are unchanged, and so is a link register. Where the return address is undefined
@@ -30,8 +28,7 @@ class Rules:
     is_last: bool
 
 
-@dataclass(frozen=True)
-class CallAt:
+class CallAt(NamedTuple):
     """One function that is active at a pc; inlined ones come before the one that holds them."""
 
     function: str
@@ -67,9 +64,7 @@ class CallCache:
         if self._file is None or sizes == self._stored or max(sizes) > MOST:
             return
         self._stored = sizes
-        rules = {vaddr: astuple(one) for vaddr, one in self.rules.items()}
-        calls = {vaddr: [astuple(call) for call in found] for vaddr, found in self.calls.items()}
-        store(self._file, KIND, json.dumps({"rules": rules, "calls": calls}).encode())
+        store(self._file, KIND, json.dumps({"rules": self.rules, "calls": self.calls}).encode())
 
 
 def _rules(cfa_register: Any, cfa_offset: Any, saved: Any, is_last: Any) -> Rules:

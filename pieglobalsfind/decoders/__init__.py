@@ -5,6 +5,7 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Optional
 
@@ -51,20 +52,34 @@ def _decoded(target: Target, runtime: str) -> RankTable:
 
 
 def _without_registry(target: Target) -> Optional[RankTable]:
-    from pieglobalsfind.decoders import elf_scan
-    from pieglobalsfind.decoders.ampi import decode as ampi
-    from pieglobalsfind.decoders.pip import decode as pip  # late: debuggers start the sooner
-    from pieglobalsfind.decoders.smpi import decode as smpi
+    found = (decoder(target) for decoder in _decoders())
+    return next((table for table in found if table is not None), None)
 
-    return ampi.decode(target) or pip.decode(target) or smpi.decode(target) or elf_scan.decode(target)
+
+def _decoders() -> Iterator[Callable[[Target], Optional[RankTable]]]:
+    """Those that need no registry, each imported when those before it have found nothing."""
+    from pieglobalsfind.decoders.ampi.decode import decode as by_ampi
+
+    yield by_ampi
+    from pieglobalsfind.decoders.pip.decode import decode as by_pip
+
+    yield by_pip
+    from pieglobalsfind.decoders.smpi.decode import decode as by_smpi
+
+    yield by_smpi
+    from pieglobalsfind.decoders.elf_scan import decode as by_scan
+
+    yield by_scan
 
 
 def _of_runtime(target: Target, runtime: str) -> Optional[RankTable]:
     """By the data of one runtime alone; None if its name is not known here."""
     if not runtime:
         return None  # before the imports: most jobs have a registry
-    from pieglobalsfind.decoders.ampi import decode as ampi
+    if runtime == "AMPI":
+        from pieglobalsfind.decoders.ampi.decode import decode as by_ampi
+
+        return by_ampi(target)
     from pieglobalsfind.decoders.smpi import decode as smpi
 
-    decoders = {"AMPI": ampi.decode, smpi.RUNTIME: smpi.decode, smpi.WITHOUT_MPI: smpi.decode}
-    return decoders[runtime](target) if runtime in decoders else None
+    return smpi.decode(target) if runtime in (smpi.RUNTIME, smpi.WITHOUT_MPI) else None

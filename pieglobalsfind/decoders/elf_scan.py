@@ -1,7 +1,7 @@
 """Ranks without any registry: anonymous memory that begins with the ELF header of a loaded object is a copy of it.
 
-Takes a target; gives None if there is no such memory. All that it knows of a rank is where its copies are: numbers are
-by ascending address, contexts, stacks and heaps are _UNKNOWN, and the table says so.
+Takes a target; gives None if there is no such memory. It knows where a rank's copies are, and the stack of a rank that
+a kernel thread is on. Numbers are by ascending address; contexts and heaps are _UNKNOWN, and the table says so.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import model
-from pieglobalsfind.elf.file import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS
+from pieglobalsfind.decoders.scanned_stacks import with_stacks
+from pieglobalsfind.elf.file import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS, ProgramHeader
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Absent, Evidence, Object, RankTable, Rebase, Segment
+from pieglobalsfind.model import SCAN, Absent, Evidence, Object, RankTable, Rebase, Segment
 from pieglobalsfind.target import MemoryMapping, Target
 
-EVIDENCE = Evidence("scan", "ELF headers in anonymous memory")
+Identity = tuple[bytes, tuple[ProgramHeader, ...], bytes]  # ELF header, program headers, build-id
+EVIDENCE = Evidence(SCAN, "ELF headers in anonymous memory")
 NUMBERED = "there is no registry: copies were found by their ELF headers, and ranks are numbered by ascending address"
 UNEQUAL = "objects have different numbers of copies: which copies belong to the same rank is a guess"
 # What a program has and a library has not; the last three are what AMPI calls instead (ampi.C, AMPI_Main_Get)
@@ -37,15 +39,15 @@ class CopiedObject:
 def decode(target: Target) -> Optional[RankTable]:
     """The ranks that copies in memory speak for; None without any copy."""
     maps = target.maps()
-    copies = _headers(target, (mapping for mapping in maps if mapping.readable and _is_anonymous(mapping)))
+    copies: dict[Identity, list[int]] = {}
+    for copy in _headers(target, (mapping for mapping in maps if mapping.readable and _is_anonymous(mapping))):
+        if copy.program_headers:
+            copies.setdefault(_identity(target, copy), []).append(copy.base)
     if not copies:
         return None
-    found = []
-    for original, path in _loaded(target, maps):
-        same = tuple(copy.base for copy in copies if _is_copy(target, copy, original))
-        if same:
-            found.append(CopiedObject(original, path, same))
-    return _table(found) if found else None
+    loaded = ((original, path, copies.get(_identity(target, original))) for original, path in _loaded(target, maps))
+    found = [CopiedObject(original, path, tuple(same)) for original, path, same in loaded if same]
+    return with_stacks(target, _table(found), maps) if found else None
 
 
 def _is_anonymous(mapping: MemoryMapping) -> bool:
@@ -73,12 +75,9 @@ def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedE
     return [(elf, paths[elf.base]) for elf in _headers(target, files)]
 
 
-def _is_copy(target: Target, copy: LoadedElf, original: LoadedElf) -> bool:
-    """The same headers byte for byte, and the same build-id."""
-    if copy.program_headers != original.program_headers or not copy.program_headers:
-        return False
-    same = target.read(copy.base, HEADER_SIZE) == target.read(original.base, HEADER_SIZE)
-    return same and copy.build_id == original.build_id
+def _identity(target: Target, elf: LoadedElf) -> Identity:
+    """What a copy has in common with its original: headers, byte for byte, and build-id."""
+    return target.read(elf.base, HEADER_SIZE), elf.program_headers, elf.build_id
 
 
 def _table(copied_objects: list[CopiedObject]) -> RankTable:

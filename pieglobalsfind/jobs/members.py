@@ -28,7 +28,7 @@ from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.charm_checkpoint import check_is_none
-from pieglobalsfind.targets.procfs import no_process
+from pieglobalsfind.targets.procfs import is_folder, no_process
 
 MOST_PROCESSES = 1 << 20
 NUMBER = re.compile("[0-9]{1,7}")
@@ -110,14 +110,6 @@ def members_of(job: str) -> Members:
     if below - {""}:
         raise several(job, len(below))
     return by_launch(int(job))
-
-
-def is_folder(name: str) -> bool:
-    """Unlike `Path.is_dir`, nothing makes it fail; an empty name is none."""
-    try:
-        return bool(name) and Path(name).is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 def several(pid: object, count: int) -> UsageError:

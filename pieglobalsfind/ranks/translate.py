@@ -275,6 +275,10 @@ class Translator:
         at = bisect_right(self._map_starts, address) - 1
         return self._maps[at] if at >= 0 and address < self._maps[at].end else None
 
+    def is_mapped(self, address: int) -> bool:
+        """Whether anything is mapped there."""
+        return self.mapping(address) is not None
+
     def _of_process(self, address: int) -> Owner:
         mapping = self.mapping(address)
         if mapping is None:

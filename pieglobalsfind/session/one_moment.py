@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.decoders.ampi.switch import switching_code
 from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.model import Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause, without
@@ -139,8 +138,8 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
         held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
         ranges += held
         untouched += without(start, end, held)
-    unsettled = switching_code(live) if table.runtime == "AMPI" else ()
-    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled, tuple(untouched))
+    is_scan = table.evidence.tier == SCAN
+    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), _unsettled(live, table), tuple(untouched), is_scan)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
@@ -148,6 +147,15 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
         others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
     runtime = table.runtime if table.evidence.tier == OWN_DATA else ""
     return ProcessPlan(live, plan, tuple(others), runtime)
+
+
+def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:
+    """Code in which a thread is between two ranks."""
+    if table.runtime != "AMPI":
+        return ()
+    from pieglobalsfind.decoders.ampi.switch import switching_code  # late: jobs with a registry need nothing of AMPI's
+
+    return switching_code(live)
 
 
 def light_plan(table: RankTable, plan: Plan, places: Sequence[Range]) -> Plan:

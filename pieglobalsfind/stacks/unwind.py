@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.model import SCAN, Absent, Owner, Rank, RankTable, Region
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
@@ -277,6 +277,8 @@ class Walker:
         found = self._walk(rank.stack, dict(registers))
         if self._target.is_live and self._of_thread(rank) != registers:
             raise RanklensError(f"rank {rank.rank} went on while it was read", "stop the job with a debugger")
+        if rank.evidence.tier == SCAN and not any(self._translator.owner(pc).rank == rank.rank for pc in found[0]):
+            raise RanklensError(f"rank {rank.rank} is running, its thread's stack does not come from its code")
         return found
 
     def _of_thread(self, rank: Rank) -> Mapping[int, int]:

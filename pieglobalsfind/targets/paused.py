@@ -33,6 +33,8 @@ PAGE = 4096
 GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
 LARGEST_COPY = 1 << 30  # bytes
+SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may have grown when the process stands still
+NEAR = 1 << 18  # bytes from a stack pointer on that are copied of a stack that no plan knows
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOTHING = memoryview(b"")
@@ -58,13 +60,14 @@ class Plan:
     """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it.
 
     `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
-    it stands still.
+    it stands still. `other_stacks`: what threads have put last on stacks that are not in `stacks` is copied, too.
     """
 
     ranges: tuple[Range, ...] = ()
     stacks: tuple[StackPlan, ...] = ()
     unsettled: tuple[Range, ...] = ()
     untouched: tuple[Range, ...] = ()
+    other_stacks: bool = False
 
     def enlarged(self, ranges: Iterable[Range]) -> Plan:
         """Return a plan with more ranges."""
@@ -371,6 +374,8 @@ class _Copier:
         self.live = live
         self._unsettled = plan.unsettled
         self._untouched = plan.untouched
+        self._other_stacks = plan.other_stacks
+        self._maps = live.maps() if plan.other_stacks else ()
         stacks = sorted(plan.stacks, key=lambda one: one.start)
         self._starts = [stack.start for stack in stacks]
         self._ends = [stack.end for stack in stacks]
@@ -381,7 +386,7 @@ class _Copier:
         self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
         self._first_stack = 2 * len(plan.ranges)
         self.size = sum(self._vectors[1::2])
-        self._room = room.of(min(self.size, LARGEST_COPY) + (1 << 20))
+        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH))
         self._registers: list[tuple[int, Optional[bytes]]] = []
         self._lost: list[int] = []
 
@@ -419,6 +424,15 @@ class _Copier:
             if at >= 0 and pointer < self._ends[at]:
                 planned = self._vectors[self._first_stack + 2 * at]
                 self._begin(at, min(planned, max(self._starts[at], pointer - BELOW) & -8))
+            elif self._other_stacks and pointer:
+                self._take_other_stack(pointer)
+
+    def _take_other_stack(self, pointer: int) -> None:
+        """Take what a thread has last put on a stack that no plan knows."""
+        mapping = mapping_at(self._maps, pointer)
+        if mapping is not None and mapping.writable:
+            begin = max(mapping.start, pointer - BELOW) & -8
+            self._vectors.extend((begin, min(mapping.end, pointer + NEAR) - begin))
 
     def _begin_of(self, at: int, pointer: int) -> int:
         """Where the part in use of a stack begins, by the word that leads into it."""

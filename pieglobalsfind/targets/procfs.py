@@ -198,3 +198,11 @@ def is_file(path: str) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is a folder that we may look at; unlike `Path.is_dir`, nothing makes it fail."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,4 +1,4 @@
-"""What commands take of large jobs: 1,000 ranks of a program of 24 MB, its core file, and a job of 64 processes.
+"""What commands take of large jobs: 1,000 ranks of a program of 50 MB, its core file, and a job of 64 processes.
 
 Beside plain GDB on the same process and the same core file.
 """
@@ -20,7 +20,7 @@ from tests.bench.result import Measurement, Result
 from tests.support.debuggers import find_gdb
 from tests.support.running import BIN
 
-RANKS, SIZE, APART = 1_000, 24 << 20, 4 << 20
+RANKS, SIZE, APART = 1_000, 50 << 20, 4 << 20
 PROCESSES = 64
 COMMANDS = ("stacks", "globals", "pointers", "report")
 LIMIT = 200  # MB beyond the interpreter

@@ -82,7 +82,8 @@ def why_impossible(functions: Sequence[str], way: str) -> str:
     """Why a stack, outermost call first, can't be one of the program; "" if it can."""
     if "main" not in functions:
         return f"it does not come from main: {functions}"
-    own = list(functions[functions.index("main") :])
+    last = len(functions) - 1 - functions[::-1].index("main")  # unoptimized, AMPI's loader has one that calls it
+    own = list(functions[last:])
     while own and own[-1] not in CALLS:  # the runtime's, below
         own.pop()
     for caller, callee in zip(own, own[1:]):

@@ -10,7 +10,6 @@ import hashlib
 import struct
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from pathlib import PurePath
 from typing import TypeVar
 
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -23,6 +22,7 @@ BEGINNING = "__libc_stack_end"
 MOST_WORDS = 1 << 14  # arguments and variables
 MOST_ARGUMENTS = 64  # that are read
 LONGEST = 1 << 12  # bytes of a name and its value
+PIECE, PAGE = 64, 4096  # bytes
 MOST_VECTOR = 64  # entries of the auxiliary vector
 AT_NULL, AT_RANDOM = 0, 25
 
@@ -48,7 +48,7 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
     """What is read from the first stack's beginning on; `nothing` if it can't be."""
     for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and PurePath(mapping.path).name.startswith("ld-"):
+        if mapping.offset == 0 and mapping.readable and mapping.path.rpartition("/")[2].startswith("ld-"):
             try:
                 place = LoadedElf(target.read, mapping.start).symbol(BEGINNING)
                 if place is not None:
@@ -101,10 +101,15 @@ def _text(target: Target, address: int) -> str:
 
 
 def _bytes(target: Target, address: int) -> bytes:
+    """What lies there up to a zero; read in pieces of which none crosses a page's end, where the stack may end."""
     found = b""
-    while len(found) < LONGEST and (byte := target.read(address + len(found), 1)) != b"\0":
-        found += byte
-    return found
+    while len(found) < LONGEST:
+        at = address + len(found)
+        piece, zero, _ = target.read(at, min(PIECE, PAGE - at % PAGE)).partition(b"\0")
+        found += piece
+        if zero:
+            break
+    return found[:LONGEST]
 
 
 def _word(target: Target, address: int) -> int:

@@ -193,13 +193,10 @@ def records(target: Target, words: Sequence[int], stack: Region) -> Iterator[tup
     The stack is what a share begins with.
     """
     pattern = struct.pack("<Q", stack.start)
-    for pointer in words:
-        try:
-            record = target.read(pointer, ARENA_SIZE)
-        except MemoryUnreadable:
-            continue
+    pointers = [pointer for pointer in words if pointer and pointer % 8 == 0]
+    for record in read_many(target, [(pointer, ARENA_SIZE) for pointer in pointers]):
         at = -1
-        while (at := record.find(pattern, at + 1)) >= 0:
+        while record is not None and (at := record.find(pattern, at + 1)) >= 0:
             if at % 8 == 0 and at + 24 <= len(record):
                 begin, end, used = struct.unpack_from("<QQQ", record, at)
                 if stack.end <= used <= end and used % 4096 == 0:
