@@ -39,6 +39,9 @@ class Absent:
         return f"<{self.reason}>"
 
 
+OWN_THREAD = Absent("it is a kernel thread of its own", "its registers are that thread's")  # Rank.context
+
+
 @dataclass(frozen=True)
 class Evidence:
     """How a fact was found.
@@ -180,12 +183,25 @@ Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root, Unplaced]
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """A message that a rank waits for: its source, or, if it `is_sent`, the destination that has not asked for it.
+
+    `peer` (a rank of MPI_COMM_WORLD), `tag`: -1 any, -2 none.
+    """
+
+    peer: int
+    tag: int
+    is_sent: bool
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none.
 
     Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
-    MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has and
-    unknown, and why; they are -2 and 0 then.
+    MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has but
+    can't be had, and why; they are -2 and 0 then. `is_sent` is as of `Awaited`; None: as the call's name says.
+    `others` are what the call waits for besides: it needs all of them, or, if `needs_one`, any one.
     """
 
     call: str
@@ -194,6 +210,9 @@ class Waiting:
     communicator: int = 0
     in_world: bool = False
     unknown: str = ""
+    is_sent: Optional[bool] = None
+    others: tuple[Awaited, ...] = ()
+    needs_one: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,7 +240,7 @@ class Rank:
     the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
     it had moved when that was so. `thread` is the address of what its runtime has of it as a thread (0: not known or
     none), `context_at` that of the word that holds `context` (0: not known). `exit_status` is None before it has
-    exited, and where its runtime keeps none.
+    exited, and where its runtime keeps none. `is_actor`: it is an actor of SimGrid's S4U, and no MPI rank.
     """
 
     rank: int
@@ -244,6 +263,12 @@ class Rank:
     exit_status: Optional[int] = None
     thread: int = field(default=0, compare=False)
     context_at: int = field(default=0, compare=False)
+    is_actor: bool = False
+
+    @property
+    def is_on_thread(self) -> bool:
+        """Whether its registers are its kernel thread's: it runs, or is such a thread, which waits in the kernel."""
+        return self.state == RUNNING or self.context == OWN_THREAD
 
     @property
     def pages_of(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
@@ -78,7 +79,8 @@ def is_mapped(inferior: gdb.Inferior, address: int) -> bool:
 def function_address(name: str) -> int:
     """Where a function begins, 0 if there is none."""
     try:
-        return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
+        with in_c():
+            return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
     except gdb.error:
         return 0
 

@@ -11,10 +11,12 @@ from gdbext.gdb_api.language import IN_C, language
 from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Redirect, Region
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 
+MAPPED = "mmap"  # RankTable.method
 HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
 LANGUAGE_WARNING = "Warning: the current language does not match this frame.\n"  # of the C that we have GDB read
@@ -49,6 +51,22 @@ def check_is_attached(moment: ProcessView, number: int) -> None:
         raise UsageError(f"rank {number} runs in {process}: its writes can't be watched", "attach to that one")
 
 
+def check_is_its_own_place(moment: ProcessView, number: int, expression: str) -> None:
+    """Where SMPI maps data anew at each switch, a rank writes at an address that all use, not where it is read."""
+    address = gdb.parse_and_eval(expression).address
+    places = (one for one in moment.rank(number).placements if isinstance(one, Redirect))
+    if (
+        moment.table.method == MAPPED
+        and address is not None
+        and any(int(address) in Region(one.storage, one.size) for one in places)
+    ):
+        raise UsageError(
+            f"all ranks write {expression} at one address, which SMPI maps anew at each switch: the processor can't "
+            f"tell whose it is",
+            "run the job with smpi/privatization:dlopen",
+        )
+
+
 class RankWatch(gdb.Command):
     """Stop when a variable changes on certain ranks.
     Usage: rank watch EXPR [SET]
@@ -72,6 +90,7 @@ class RankWatch(gdb.Command):
             for number in numbers:
                 with self._face.at_user_frame(number):
                     check_is_attached(self._face.moment(), number)
+                    check_is_its_own_place(self._face.moment(), number, expression)
                     told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
                     gdb.write(f"Rank {number}: {told}")
 

@@ -6,6 +6,8 @@ Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Optional
 
 import gdb
@@ -27,6 +29,20 @@ def language() -> str:
     """The name of the language, as `set language` takes it."""
     match = re.search(CURRENT_LANGUAGE, execute("show language"))
     return match.group(1) if match else "c"
+
+
+@contextmanager
+def in_c() -> Iterator[None]:
+    """Let GDB read expressions as C's: in Fortran it takes names in small letters, and has other types."""
+    before = gdb.parameter("language")
+    if language() in C_FAMILY:
+        yield
+        return
+    execute("set language c")
+    try:
+        yield
+    finally:
+        execute(f"set language {before}")
 
 
 def is_automatic() -> bool:

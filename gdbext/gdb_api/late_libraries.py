@@ -13,6 +13,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
@@ -50,7 +51,8 @@ class LateLibraries:
             return
         if re.search(IS_LOST, execute("maint info breakpoints")):
             try:
-                address = int(gdb.parse_and_eval(f"(unsigned long) &{LINKER_TELLS}"))
+                with in_c():
+                    address = int(gdb.parse_and_eval(f"(unsigned long) &{LINKER_TELLS}"))
             except gdb.error:  # the linker has no such symbol
                 return
             self._breakpoint = LinkerBreakpoint(address, self._read)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.language import in_c
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.watchpoints.by_address import ValuePlace
@@ -40,12 +40,8 @@ class Watched:
         """What has been read, as GDB shows it."""
         if self.place is None:
             return content.decode()
-        language = gdb.parameter("language")
-        execute("set language c")
-        try:
+        with in_c():
             return gdb.Value(content, gdb.parse_and_eval(self.place.text).type).format_string()
-        finally:
-            execute(f"set language {language}")
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ LARGEST_FUNCTION = 1 << 24  # bytes
 CONVERSE = "ConverseInit"  # Charm++'s own first function
 AMPIS = {"AMPI_Main", "AMPI_Main_cpp", "ampiCurrentStackUsage", CONVERSE}
 SIMGRID = "libsimgrid.so"  # how the name begins of a library that it needs
+SYSTEM = re.compile(
+    r"(?:ld-linux|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|c\+\+|c\+\+abi|gfortran|quadmath|atomic|gomp|simgrid))\b"
+)
 # Functions of the C library that keep something between calls (POSIX.1-2017, 2.9.1, and glibc's manual: MT-Unsafe race)
 HIDDEN_STATE = frozenset(
     (
@@ -86,6 +89,7 @@ class Facts:
     hidden: tuple[str, ...] = ()  # functions of libc it calls that keep state of their own between calls
     runtime: str = ""  # the runtime that the file was built for, where the file tells
     holds_runtime: bool = False  # the runtime's own code is in the file
+    libraries: tuple[str, ...] = ()  # that it needs, but for the runtime's and those of the system and its compilers
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Mutable variables by storage and language, as Table II of the PIEglobals authors' paper of 2011 counts."""
@@ -124,6 +128,7 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
             hidden=tuple(sorted(file.imported & HIDDEN_STATE)),
             runtime=built_for(file),
             holds_runtime=CONVERSE in file.exported,
+            libraries=tuple(name for name in file.needed if not SYSTEM.match(name)),
         )
 
 

@@ -154,6 +154,7 @@ def rank_as_json(holding: Holding) -> dict[str, Any]:
     return {
         "rank": rank.rank,
         "state": rank.state,
+        "is_actor": rank.is_actor,
         "tier": rank.evidence.tier,
         "source": harmless(rank.evidence.source),
         "process": rank.process,
@@ -168,6 +169,9 @@ def rank_as_json(holding: Holding) -> dict[str, Any]:
             "peer": waiting.peer,
             "tag": waiting.tag,
             "communicator": waiting.communicator,
+            "sent": waiting.is_sent,
+            "others": [{"peer": one.peer, "tag": one.tag, "sent": one.is_sent} for one in waiting.others],
+            "needs_one": waiting.needs_one,
         },
         "switches": None if isinstance(holding.switches, Absent) else holding.switches,
         "memory": None if isinstance(holding.memory, Absent) else holding.memory,

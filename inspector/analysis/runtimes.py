@@ -12,7 +12,7 @@ from typing import Optional
 
 from pieglobalsfind.model import RankTable
 
-from .diagnoses import LOST, METHODS, MOST_NAMESPACES, RISK, Diagnosis, Judgement, judge, named
+from .diagnoses import LOST, METHODS, MOST_NAMESPACES, NAMES, RISK, Diagnosis, Judgement, judge, named
 from .program import Facts
 
 AMPI, SMPI, PIP, EMBEDDED = RUNTIMES = ("ampi", "smpi", "pip", "embedded")
@@ -84,7 +84,22 @@ def own_rules(facts: Facts, method: str, runtime: str) -> Iterator[Diagnosis]:
     checks = [_thread_locals_of_ampi(facts)] if (runtime, method) == (AMPI, "pie") else []
     if runtime in (AMPI, SMPI) and method not in OWN_LIBC:
         checks.append(hidden_state(facts))
+    if runtime == SMPI and method != "none":
+        checks.append(_libraries_of_smpi(facts, method))
     yield from (check for check in checks if check is not None)
+
+
+def _libraries_of_smpi(facts: Facts, method: str) -> Optional[Diagnosis]:
+    if not facts.libraries:
+        return None
+    return Diagnosis(
+        "library-globals-shared",
+        RISK,
+        "SMPI privatizes the program alone: all ranks share the globals of its libraries",
+        f"the program needs {named(list(facts.libraries))}",
+        f"{'' if method == 'fs' else 'use smpi/privatization:dlopen, and '}"
+        f"name those that keep state of a rank: --cfg=smpi/privatize-libs:{';'.join(facts.libraries[:NAMES])}",
+    )
 
 
 def _thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:

@@ -38,11 +38,22 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-_WAITING = _object({"call": _TEXT, "peer": {"type": "integer"}, "tag": {"type": "integer"}, "communicator": _COUNT})
+_PEER: dict[str, Any] = {"peer": {"type": "integer"}, "tag": {"type": "integer"}}
+_WAITING = _object(
+    {
+        "call": _TEXT,
+        **_PEER,
+        "communicator": _COUNT,
+        "sent": {"type": ["boolean", "null"]},
+        "others": _list(_object({**_PEER, "sent": {"type": "boolean"}})),
+        "needs_one": {"type": "boolean"},
+    }
+)
 _RANK = _object(
     {
         "rank": _COUNT,
         "state": _TEXT,
+        "is_actor": {"type": "boolean"},
         "tier": _TEXT,
         "source": _TEXT,
         "process": {"type": "integer"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from pieglobalsfind.decoders.communicators import Communicators, peer_of
@@ -84,12 +84,13 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Waits:
-    """`peers`: a waiting rank and the one rank that can let it go on. `cycles` never end by themselves.
+    """`peers`: a waiting rank and the rank, or the first of several, without which it can't go on.
 
-    In a collective that is the rank whose message it needs next. `untold`: ranks that wait for one of a communicator
-    whose members are not known. `standstill`: the job's ranks that have not exited, if every one of them is blocked.
+    In a collective that is the rank whose message it needs next. `cycles` never end by themselves. `untold`: ranks that
+    wait for one of a communicator whose members are not known. `standstill`: the job's ranks that have not exited, if
+    every one of them is blocked.
     `unknown`: ranks with an argument of their call unknown, and why. `unsure`: what would be cycles if it were known
-    that no message is on its way, and why that is not known.
+    that no message is on its way, and why that is not known. `members` are of the communicators that are known.
     """
 
     peers: dict[int, int]
@@ -99,6 +100,7 @@ class Waits:
     untold: tuple[int, ...]
     standstill: tuple[int, ...]
     unknown: tuple[tuple[int, str], ...] = ()
+    members: Communicators = field(default_factory=dict)
     unsure: tuple[tuple[Cycle, str], ...] = ()
 
 
@@ -110,17 +112,19 @@ def find(table: RankTable, members: Communicators) -> Waits:
     """The wait-for graph of one moment. A ready rank has got what it waited for, and waits for no rank any more."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
     needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
-    told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0}
+    told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0 and not one.needs_one}
     peers = {rank: peer for rank, peer in told.items() if peer is not None}
+    others = {rank: tuple(each.peer for each in one.others if each.peer >= 0) for rank, one in needy}
     called = tuple(collectives(waiting, table, members, peers))
     return Waits(
         peers,
-        tuple(cycles(table, peers, called)),
+        tuple(cycles(table, {rank: (peer, *others[rank]) for rank, peer in peers.items()}, called)),
         called,
-        tuple(rank for rank, one in needy if one.peer == ANY and not _is_collective(one.call)),
+        tuple(rank for rank, one in needy if one.peer == ANY and not one.needs_one and not _is_collective(one.call)),
         tuple(rank for rank, peer in told.items() if peer is None),
         standstill(table),
         tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
+        members,
     )
 
 
@@ -156,14 +160,14 @@ def collectives(
         yield replace(collective, needed=lacking) if is_open else collective
 
 
-def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective, ...]) -> Iterator[Cycle]:
+def cycles(table: RankTable, peers: Graph, called: tuple[Collective, ...]) -> Iterator[Cycle]:
     """A cycle of each set of ranks that wait for one another, from the lowest of these on.
 
     As long as a rank in a collective is ready, it may let the others go on. In a call that needs something of all, a
     rank waits for each that is not in it; in others for its peer alone.
     """
     blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
-    graph: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in peers.items() if rank in blocked}
+    graph: dict[int, tuple[int, ...]] = {rank: found for rank, found in peers.items() if rank in blocked}
     for number, collective in enumerate(called, 1):
         whole = collective.members is not None and len(collective.members) == len(collective.inside) + len(
             collective.lacking

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional, Union
 
@@ -36,6 +37,7 @@ SCHEMA = schema_name("audit", 2)
 HOW = "read from the program's file; nothing was run"
 NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
+NUMBERED = 7  # letters of a library's name in place of which SMPI puts the rank in its copy's
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +75,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run `inspector audit`; returns the exit status."""
-    path, method, runtime = program_of(options)
+    path, method, runtime, private = program_of(options)
     if options.runtime is not None and options.runtime not in RUNTIMES:
         raise UsageError(f"{options.runtime!r} is not a runtime", f"runtimes are {', '.join(RUNTIMES)}")
     if method and method not in METHODS:
@@ -81,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if options.ranks is not None and options.ranks < 1:
         raise UsageError(f"a job can't have {options.ranks} ranks", "--ranks takes a number from 1 on")
     facts = read_facts(path)
+    facts = replace(facts, libraries=tuple(name for name in facts.libraries if name[NUMBERED:] not in private))
     if options.tsv or options.lines or (options.variables and not options.json):
         return _show_variables(facts, options)
     runtime = options.runtime or runtime or facts.runtime
@@ -96,8 +99,11 @@ def run(options: argparse.Namespace) -> int:
     return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0
 
 
-def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
-    """The file to judge, the method to judge it under, a job's own unless another is asked for, and a job's runtime."""
+def program_of(options: argparse.Namespace) -> tuple[str, str, str, frozenset[str]]:
+    """The file to judge, the method to judge it under, a job's own unless another is asked for, and a job's runtime.
+
+    Last, of the libraries of which a job's ranks have copies the names, without the letters that SMPI replaces in them.
+    """
     method = options.method or ""
     if not options.target.isdecimal():
         if not Path(options.target).is_file():
@@ -105,13 +111,15 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
         if is_program(options.target):
             if options.exe is not None:
                 raise UsageError(f"{options.target} is not a core file", "leave --exe out")
-            return options.target, method, ""
+            return options.target, method, "", frozenset()
     job = open_job(options.target, options.exe)
     program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
-    return path, method or job.table.method, of_job(job.table)
+    copied = (one for one in job.table.objects if one.privatized and not one.is_program)
+    private = frozenset(one.path.removesuffix(" (deleted)").rpartition("/")[2][NUMBERED:] for one in copied)
+    return path, method or job.table.method, of_job(job.table), private
 
 
 def is_program(path: str) -> bool:

@@ -94,7 +94,8 @@ def _is_with_data(options: argparse.Namespace) -> bool:
 
 def _write_one(job: Job, memory: str, file: str) -> tuple[Job, Written]:
     tell = progress.of_bytes("snapshot")
-    return job, write(job.bulk.target, regions(job.bulk, memory), job.taken, file, tell)
+    found = list(discovery.places(job))  # of the pause alone: it leads from word to word
+    return job, write(job.bulk.target, [*found, *regions(job.bulk, memory)], job.taken, file, tell)
 
 
 def write_members(members: Members, options: argparse.Namespace) -> tuple[Subject, list[Written]]:
@@ -130,7 +131,6 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
     yield from registry(job)
     yield from communicators.places(job.target, job.table)
     yield from headers(job)
-    yield from discovery.places(job)
     if memory == ALL:
         yield from (
             (mapping.start, mapping.end)

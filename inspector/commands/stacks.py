@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
+from pieglobalsfind.debugger.wording import noun
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.stacks import call_tree
@@ -162,7 +163,8 @@ def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
     from ..terminal.console import console
 
     screen = console()
-    screen.print(Text(f"{harmless(subject.description)}: {len(stacks.calls)} of {len(subject.table.ranks)} ranks"))
+    there = subject.table.ranks
+    screen.print(Text(f"{harmless(subject.description)}: {len(stacks.calls)} of {len(there)} {noun(there)}"))
     print_how(subject, screen)
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)

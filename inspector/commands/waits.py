@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pieglobalsfind.debugger.wording import waiting_text
+from pieglobalsfind.debugger.wording import state_word, waiting_text
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.model import Rank, Waiting
@@ -120,7 +120,13 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
     for sentence in chain_sentences(chains(subject.table, waits)):
         screen.print(Text(harmless(sentence)))
     table = Listing(("ranks", "wait in"))
-    rows = by_cells((rank.rank, (_waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
+
+    def wording(waiting: Waiting) -> str:
+        members = waits.members.get(waiting.communicator)
+        part = members is not None and len(members) < subject.table.rank_count
+        return waiting_text(waiting) + (f", in the communicator of {compact(sorted(members or ()))}" if part else "")
+
+    rows = by_cells((rank.rank, (_waits_text(rank, wording),)) for rank in subject.table.ranks)
     if len(rows) > MOST_RANK_ROWS and not has_records(screen):
         rows = by_cells((rank.rank, (_waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
@@ -131,7 +137,7 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
 
 
 def _waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
-    return wording(rank.waiting) if rank.waiting else f"({rank.state})"
+    return wording(rank.waiting) if rank.waiting else f"({state_word(rank)})"
 
 
 def source(subject: Subject) -> str:

@@ -1,6 +1,7 @@
-"""What shows ranks without a registry: the words of their runtime that discovery reads.
+"""What shows ranks without a registry: the words of their runtime that are read for them.
 
-Takes a `Job`; finds its ranks once more, and gives the places that were read for that. It keeps no bytes.
+Takes a `Job`; finds its ranks once more, and what they wait for, and gives the places that were read for that. It keeps
+no bytes.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Optional
 
-from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.target import Target, read_many
 
-from .job import Job
+from .job import Job, job_of, with_waits
 
 SMALL = 1 << 16  # bytes; a larger read is a search
 AROUND = 1 << 10  # bytes before and after a thread's beginning, by whose form it is found
@@ -48,11 +48,11 @@ class ReadRecorder:
 
 
 def places(job: Job) -> Iterator[tuple[int, int]]:
-    """(start, end) of what has to be known for the same ranks to be found again."""
+    """(start, end) of what has to be known for the same ranks, and what they wait for, to be found again."""
     if all(rank.evidence.tier not in FOUND for rank in job.table.ranks):
         return
     recorder = ReadRecorder(job.target)
     with suppress(RanklensError):
-        table = decode(recorder)
+        table = with_waits(job_of(recorder)).table
         yield from ((rank.thread - AROUND, rank.thread + AROUND) for rank in table.ranks if rank.thread > AROUND)
     yield from recorder.places

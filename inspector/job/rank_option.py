@@ -18,7 +18,7 @@ from pieglobalsfind.ranks.rankset import RankSet
 from pieglobalsfind.session.runtime_frames import location
 from pieglobalsfind.stacks.unwind import Walker
 
-from .job import Job
+from .job import Job, with_waiting_calls
 
 HELP = "0-3,7, all, a state such as blocked, or /REGEX/ on the innermost function of the program"
 
@@ -60,7 +60,8 @@ def among(job: Job, wanted: RankSet) -> Chosen:
             return ""
         return call.function if call is not None else ""
 
-    found = rankset.among(wanted, job.table, function_of)
+    table = with_waiting_calls(job).table if rankset.asks_for_states(wanted) else job.table
+    found = rankset.among(wanted, table, function_of)
     return Chosen(found, {rank: why for rank, why in unknown.items() if rank not in found})
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Optional, Union
 from rich.console import Console
 from rich.text import Text
 
-from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
+from pieglobalsfind.debugger.wording import element_text, noun, state_word, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.values.statistics import sparkline
@@ -90,7 +90,8 @@ def summary(subject: Subject) -> str:
     table = subject.table
     here = len(subject.present)
     method = harmless(table.method) + (f", rewrite {harmless(table.rewrite_mode)}" if table.rewrite_mode else "")
-    return f"{here} of {table.rank_count} ranks, privatized by {method}, runtime {harmless(table.runtime)}"
+    count = f"{here} of {table.rank_count} {noun(table.ranks)}"
+    return f"{count}, privatized by {method}, runtime {harmless(table.runtime)}"
 
 
 def heading(console: Console, title: str, how: str) -> None:

@@ -5,7 +5,7 @@ Takes values of the model; gives text. It reads nothing and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
@@ -22,33 +22,49 @@ ORIGINAL_IN_USE = (
 )
 INDENT = "        "
 NO_TAG = -2  # Waiting.tag
+MOST_MESSAGES = 3  # that are named of one call
 SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 
 
 def waiting_text(waiting: Waiting) -> str:
-    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless it says more.
+    """`MPI_Recv from 3, tag 7`, `MPI_Waitall to 4, tag 0 and from 3, tag 7`; of MPI_COMM_WORLD, unless it says more.
 
     Of a collective the call alone: which rank is needed next in it differs from rank to rank.
     """
     if waiting.tag == NO_TAG and not waiting.unknown:
         return waiting.call
-    way = "to" if waiting.call in SENDS else "from"
+    is_sent = waiting.call in SENDS if waiting.is_sent is None else waiting.is_sent
     communicator = f"communicator {waiting.communicator}" if waiting.communicator else "its communicator"
     number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of {communicator}"
-    peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {number}")
-    tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
-    return waiting.call + peer + tag
+    first = _message(waiting.peer, waiting.tag, is_sent, number)
+    shown = [first, *(_message(one.peer, one.tag, one.is_sent, f"{one.peer}") for one in waiting.others)]
+    more = len(shown) - MOST_MESSAGES
+    if more > 0:
+        shown[MOST_MESSAGES:] = [f" {more} more"]
+    return waiting.call + (" or" if waiting.needs_one else " and").join(shown)
+
+
+def _message(peer: int, tag: int, is_sent: bool, number: str) -> str:
+    way = "to" if is_sent else "from"
+    peer_text = {-1: f" {way} any rank", -2: ""}.get(peer, f" {way} {number}")
+    return peer_text + {-1: ", any tag", -2: ""}.get(tag, f", tag {tag}")
 
 
 def state_word(rank: Rank) -> str:
-    """`blocked`, or `exited (7)` with the status if that is known."""
-    return rank.state if rank.exit_status is None else f"{rank.state} ({rank.exit_status})"
+    """`blocked`, or `exited (7)` with the status if that is known; `actor, ready` of what is no MPI rank."""
+    state = f"actor, {rank.state}" if rank.is_actor else rank.state
+    return state if rank.exit_status is None else f"{state} ({rank.exit_status})"
+
+
+def noun(ranks: Sequence[Rank]) -> str:
+    """What several ranks are called."""
+    return "actors" if ranks and ranks[0].is_actor else "ranks"
 
 
 def state_text(rank: Rank) -> str:
     """`blocked in MPI_Recv from 3, tag 7`, `running on thread 4711`."""
     if rank.state == RUNNING and rank.kernel_thread:
-        return f"{rank.state} on thread {rank.kernel_thread}"
+        return f"{state_word(rank)} on thread {rank.kernel_thread}"
     return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else state_word(rank)
 
 

@@ -15,6 +15,7 @@ from pieglobalsfind.elf.file import (
     DT_GNU_HASH,
     DT_HASH,
     DT_RELA,
+    DT_RELACOUNT,
     DT_RELASZ,
     DT_STRTAB,
     DT_SYMTAB,
@@ -39,6 +40,7 @@ Read = Callable[[int, int], bytes]
 LARGEST_NOTE = 1 << 16  # bytes; real ones have some hundred
 LARGEST_DYNAMIC = 1 << 16
 MOST_RELOCATIONS = 1 << 26  # bytes
+RELOCATIONS_AT_ONCE = 1 << 11
 LONGEST_CHAIN = 4096  # symbols of one hash bucket
 MOST_PROGRAM_HEADERS = 1024
 _RELOCATION = struct.Struct("<QIIq")
@@ -149,11 +151,18 @@ class LoadedElf:
         return value if value >= self.load_bias else value + self.load_bias
 
     def relocations(self) -> Iterator[tuple[int, int, int, int]]:
-        """(r_offset, type, symbol, r_addend) of DT_RELA, none if its size makes no sense; raises `MemoryUnreadable`."""
+        """(r_offset, type, symbol, r_addend) of DT_RELA, none if its size makes no sense; raises `MemoryUnreadable`.
+
+        Without the relative ones, which name no symbol and come first: DT_RELACOUNT says how many they are.
+        """
         size = self.dynamic.get(DT_RELASZ, 0)
-        if not 0 < size <= MOST_RELOCATIONS:
-            return iter(())
-        return _RELOCATION.iter_unpack(self._read(self.table(DT_RELA), size - size % _RELOCATION.size))
+        relative = self.dynamic.get(DT_RELACOUNT, 0) * _RELOCATION.size
+        if not 0 <= relative < size <= MOST_RELOCATIONS:
+            return
+        table, piece = self.table(DT_RELA), _RELOCATION.size * RELOCATIONS_AT_ONCE
+        for at in range(relative, size - size % _RELOCATION.size, piece):
+            data = self._read(table + at, min(piece, size - at))
+            yield from _RELOCATION.iter_unpack(data[: len(data) - len(data) % _RELOCATION.size])
 
     def _gnu_hash(self, name: bytes) -> Optional[tuple[int, int]]:
         table = self.table(DT_GNU_HASH)

@@ -12,19 +12,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Rank, RankTable, Waiting
+from pieglobalsfind.model import BLOCKED, HOOK, OWN_THREAD, READY, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
     from pieglobalsfind.decoders.smpi.requests import Requests
+    from pieglobalsfind.stacks.call_tree import Call
     from pieglobalsfind.stacks.unwind import Walker
 
 TIERS = ("runtime", HOOK)  # where the runtime publishes no calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
-SMPI = "SMPI"
-OF_THREADS = ("PiP", SMPI)  # whose ranks are kernel threads where there is no layout of contexts
+SMPI, S4U = "SMPI", "SimGrid S4U"
+OF_THREADS = ("PiP", SMPI, S4U)  # whose ranks are kernel threads where there is no layout of contexts
+AWAITS_TURN = "simgrid::kernel::context::ThreadContext::start("
 SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
 MOST_SCHEDULED = 1 << 16  # more makes no sense
 MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
@@ -40,7 +42,10 @@ def as_blocked(
     if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank
     try:
-        name = outermost_call(call.function for call in walker.stack(rank).calls)
+        calls = walker.stack(rank).calls
+        if rank.state == RUNNING and any(map(awaits_turn, calls)):
+            rank = replace(rank, state=READY, context=OWN_THREAD)
+        name = outermost_call(call.function for call in calls)
         if name is None:
             return rank
         if table.runtime == SMPI:
@@ -59,7 +64,17 @@ def _is_suspended(rank: Rank) -> bool:
 
 def _is_task(table: RankTable, rank: Rank) -> bool:
     """Whether it is a kernel thread of its own: it runs, or is the kernel's to run, also while it waits in a call."""
-    return rank.state == RUNNING and table.runtime in OF_THREADS and not table.context_layout
+    return rank.state == RUNNING and are_threads(table)
+
+
+def are_threads(table: RankTable) -> bool:
+    """Whether each rank is a kernel thread of its own."""
+    return table.runtime in OF_THREADS and not table.context_layout
+
+
+def awaits_turn(call: Call) -> bool:
+    """Whether a call is where an actor of SimGrid's that is a kernel thread waits until SimGrid lets it go on."""
+    return call.function.startswith(AWAITS_TURN)
 
 
 def outermost_call(functions: Iterable[str]) -> Optional[str]:

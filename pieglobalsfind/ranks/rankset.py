@@ -68,6 +68,11 @@ def recognize(text: str) -> Optional[RankSet]:
     return tuple(item for item in items if item is not None)
 
 
+def asks_for_states(chosen: RankSet) -> bool:
+    """Whether the states of ranks decide which are meant."""
+    return any(isinstance(one, InState) and one.state != EVERY for one in chosen)
+
+
 def _item(word: str) -> Union[Span, InState, None]:
     if word == EVERY or word in (*STATES, UNKNOWN_STATE):
         return InState(word)

@@ -7,19 +7,22 @@ the processes are paused again, a few times at most; what is still lacking then,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.model import SCAN, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause, without
 
 Value = TypeVar("Value")
 
 OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
+SMPI, ANY_CALL = "SMPI", "MPI_Wait"  # whichever call it is, its requests are found in the same way
 MOST_STOPS = 3
 MOST_REHEARSALS = 5
 PAGE = 4096
@@ -109,7 +112,7 @@ def _enlarged(process: ProcessPlan, missed: Sequence[tuple[Range, ...]], with_da
     """With a plan made again, as ranks may have come or gone, and what was missed."""
     if not any(missed):
         return process
-    now = plan_for(process.live, with_data)
+    now = plan_for(process.live, with_data, with_requests=True)
     plan = now.plan.enlarged((*process.plan.ranges, *missed[0]))
     others = tuple((live, old.enlarged(ranges)) for (live, old), ranges in zip(process.others, missed[1:]))
     return ProcessPlan(process.live, plan, others or now.others, now.runtime)
@@ -118,12 +121,14 @@ def _enlarged(process: ProcessPlan, missed: Sequence[tuple[Range, ...]], with_da
 # ---- plans ----
 
 
-def plan_for(live: LiveTarget, with_data: bool) -> ProcessPlan:
-    """What to copy of a process that runs; `with_data`: its ranks' globals, too.
+def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> ProcessPlan:
+    """What to copy of a process that runs; `with_data`: its ranks' globals, too; `with_requests`: what SMPI's wait for.
 
     Raises `RanklensError` if it has no ranks, or can't be read.
     """
     table, recorded = _rehearsed(live)
+    if with_requests and table.runtime == SMPI:
+        rehearse_requests(recorded, table)
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
@@ -184,6 +189,23 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
         except RanklensError as error:
             problem = error
     raise problem
+
+
+def rehearse_requests(recorded: RecordedTarget, table: RankTable) -> None:
+    """Read what ranks wait for, where words lead from their stacks: one pause would have to follow another for each."""
+    from pieglobalsfind.decoders.smpi.requests import Requests  # late: most commands ask for no requests
+
+    requests, contexts = Requests(recorded, table), Contexts(recorded, table, recorded.maps())
+    threads = {thread.tid: thread.registers for thread in recorded.threads()}
+    communicators_of_waits = set[int]()
+    for rank in table.ranks:
+        with suppress(RanklensError):
+            registers = threads.get(rank.kernel_thread) if rank.is_on_thread else contexts.saved(rank)
+            if registers is not None and not isinstance(registers, Absent):
+                pointer = registers.get(table.processor.stack_pointer, 0)
+                waiting, _ = requests.waiting(rank, pointer, ANY_CALL)
+                communicators_of_waits.add(waiting.communicator)
+    requests.members(communicators_of_waits - {0})
 
 
 def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[StackPlan]:

@@ -12,7 +12,7 @@ from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.model import Rank, RankTable, Region
-from pieglobalsfind.ranks.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
+from pieglobalsfind.ranks.rankset import FunctionOf, RankSet, asks_for_states, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
 
 if TYPE_CHECKING:  # imported when they are needed: debuggers start the sooner
@@ -125,6 +125,6 @@ class ProcessView:
 
 def as_shown(chosen: RankSet, table: RankTable, shown: Callable[[int], Rank]) -> RankTable:
     """The table with the states that users see, if the set asks for states."""
-    if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
+    if not asks_for_states(chosen):
         return table
     return replace(table, ranks=tuple(shown(rank.rank) for rank in table.ranks))

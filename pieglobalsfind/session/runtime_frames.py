@@ -8,12 +8,12 @@ program; but where program and runtime are one file, names alone tell: what MPI 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Owner, Rank, RankTable
-from pieglobalsfind.mpi.call_from_stack import MPI_CALL
+from pieglobalsfind.mpi.call_from_stack import MPI_CALL, are_threads, awaits_turn
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.stacks.call_tree import Call
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pieglobalsfind.stacks.unwind import Walker
 
 Item = TypeVar("Item")
+FORTRAN_MAINS = ("user_main", "user_main_")  # what smpif90 makes of `program`, with debug information and without
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,27 @@ def is_fortran_name(function: str, inner: str) -> bool:
 
 
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
-    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
-    end = len(calls)
+    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it.
+
+    Stacks begin with `main`; where SMPI calls a Fortran program by another name, with that.
+    """
+    begin = next((at for at, call in enumerate(calls) if not path or call.library != path), 0)
+    calls = calls[begin:] if begin and calls[begin].function in FORTRAN_MAINS else calls
+    end = next((at + 1 for at, call in enumerate(calls) if awaits_turn(call)), len(calls))
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1
     if end == 0:  # program and runtime are one file: the name alone tells
         end = program_calls([call.function for call in calls]) - 1
     return calls[: end + 1] if end > 0 else calls
+
+
+def with_mpi_name(folded: Sequence[Call], calls: Sequence[Call]) -> Sequence[Call]:
+    """What `fold_calls` left of calls, with MPI's name of the innermost one where that has Fortran's (`mpi_recv_`)."""
+    inner = next((at for at, call in enumerate(calls) if call is folded[0]), 0) + len(folded) if folded else len(calls)
+    if inner >= len(calls) or not is_fortran_name(folded[-1].function, calls[inner].function):
+        return folded
+    call = MPI_CALL.fullmatch(calls[inner].function.partition("(")[0])
+    return [*folded[:-1], replace(folded[-1], function=call[1] if call is not None else folded[-1].function)]
 
 
 def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
@@ -86,14 +101,28 @@ def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], in
         whole = list(frames)
         inside = _inside_call(moment, [pc_of(one) for one in whole]) or 0
         return Folded(inside, iter(whole[inside:]))
-    rest = iter(frames)
-    inner: list[Item] = []
+    inner, rest = _awaiting_turn(moment, frames, pc_of)
     for frame in rest:
         if not path or moment.translator.owner(pc_of(frame)).path != path:
             # A rank that is in no call of the program's is shown as it is.
             return Folded(max(len(inner) - 1, 0), _joined(inner[-1:], frame, rest))
         inner.append(frame)
     return Folded(0, iter(inner))
+
+
+def _awaiting_turn(
+    moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], int]
+) -> tuple[list[Item], Iterator[Item]]:
+    """The frames in which a rank that is a kernel thread awaits its turn, and the others; none if it does not."""
+    if not are_threads(moment.table):
+        return [], iter(frames)
+    whole = list(frames)
+    try:
+        turns = (at for at, one in enumerate(whole) if any(map(awaits_turn, moment.walker.calls(pc_of(one)))))
+        at = next(turns, 0)
+    except RanklensError:  # there is no libdw
+        at = 0
+    return whole[:at], iter(whole[at:])
 
 
 def _inside_call(moment: ProcessView, pcs: Sequence[int]) -> Optional[int]:

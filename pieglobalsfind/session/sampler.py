@@ -19,7 +19,7 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, Rank, RankTable
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, decoded, light_plan, plan_for
-from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
+from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path, with_mpi_name
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.stack_marks import StackMarks
@@ -169,7 +169,7 @@ class Sampler:
         if folded is None:
             if len(self._folded) > MOST_NAMED:
                 self._folded.clear()
-            folded = self._folded[calls] = tuple(fold_calls(self._runtime, calls))
+            folded = self._folded[calls] = tuple(with_mpi_name(fold_calls(self._runtime, calls), calls))
         return folded
 
 

@@ -15,7 +15,7 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.stacks.frame_values import FrameScope, entry_value, value
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
@@ -151,7 +151,7 @@ def stack_of(walker: Walker, rank: Rank) -> Optional[RankStack]:
 
     One that runs has it from its kernel thread's registers, as long as these are known.
     """
-    if rank.state != RUNNING:
+    if not rank.is_on_thread:
         found = walker.activations(rank)
         return RankStack(walker, *found) if found is not None else None
     activations, memory, _ = walker.frames_from(rank.stack, walker.registers_now(rank))

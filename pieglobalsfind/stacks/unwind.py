@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import RUNNING, SCAN, Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.model import SCAN, Absent, Owner, Rank, RankTable, Region
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
@@ -162,7 +162,7 @@ class Walker:
 
     def _walked(self, rank: Rank) -> UnwoundStack:
         """A rank's stack; a suspended one's is one that was met before, or walked again."""
-        if rank.state == RUNNING:
+        if rank.is_on_thread:
             return self._named_calls(rank, *self._pcs_of_thread(rank))
         registers = self._contexts.saved(rank)
         calls = self._recognized(rank, registers)
@@ -211,7 +211,7 @@ class Walker:
 
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
         """The frames of a suspended rank, innermost first, down to its entry; None if some are unknown."""
-        if rank.state == RUNNING:
+        if rank.is_on_thread:
             return None
         activations, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
         return None if ends else (activations, memory)
@@ -221,7 +221,7 @@ class Walker:
 
         They are of one moment with what else is read only inside of `while_suspended`.
         """
-        return self._of_thread(rank) if rank.state == RUNNING else self._contexts.saved(rank)
+        return self._of_thread(rank) if rank.is_on_thread else self._contexts.saved(rank)
 
     def stack_pointer_now(self, rank: Rank) -> int:
         """The stack pointer among `registers_now`, 0 if it is unknown."""
@@ -277,7 +277,7 @@ class Walker:
 
     def _pcs(self, rank: Rank) -> tuple[list[int], str]:
         def walked(now: Rank) -> tuple[list[int], str]:
-            if now.state == RUNNING:
+            if now.is_on_thread:
                 return self._pcs_of_thread(now)
             return self._walk(now.stack, self._contexts.saved(now))
 

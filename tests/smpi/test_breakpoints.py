@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.running import ROOT
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import built, command, needs_smpi
+from tests.support.smpi.jobs import FACTORIES, SOURCES, built, command, lacks, needs_smpi
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 RANKS, TURNS = 3, 3
@@ -42,26 +42,64 @@ def values_in(said: str) -> list[int]:
     return [int(one) for one in re.findall(r"\$\d+ = (-?\d+)$", said, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("how", ["wrapper", "own option", "thread"])
+WAYS = {  # GDB's start, and options of SimGrid's
+    "wrapper": [],
+    "own option": [],
+    **{factory: [f"--cfg=contexts/factory:{factory}"] for factory in FACTORIES if factory != "raw"},
+    "mmap": ["--cfg=smpi/privatization:mmap"],
+}
+
+
+@pytest.mark.parametrize("how", WAYS)
 def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(how: str, shared: Shared, tmp_path: Path) -> None:
+    if lacks(how):
+        pytest.skip("this SimGrid has no contexts of this kind")
     stops = [word for _ in range(RANKS * TURNS) for word in ("print $_rank", "print g_rank", "print n", "continue")]
-    options = ["--cfg=contexts/factory:thread"] if how == "thread" else []
-    said = debugged(
-        tmp_path, built(shared, "sums.c"), ["break leaf", "run", *stops], *options, is_own=how == "own option"
-    )
+    program = built(shared, "sums.c")
+    said = debugged(tmp_path, program, ["break leaf", "run", *stops], *WAYS[how], is_own=how == "own option")
+    check_hits(said)
+
+
+@pytest.mark.parametrize("language", ["cpp", "f90"])
+def test_breakpoints_from_before_the_start_in_other_languages(language: str, shared: Shared, tmp_path: Path) -> None:
+    """All hits, and then those by a condition on each rank's own variable."""
+    stops = [word for _ in range(RANKS * TURNS) for word in ("print $_rank", "print g_rank", "print n", "continue")]
+    program = built(shared, f"sums.{language}")
+    check_hits(debugged(tmp_path, program, ["break own::leaf", "run", *stops]))
+    stops = [word for _ in range(TURNS) for word in ("print $_rank", "print n", "continue")]
+    fortran = (
+        ["set language fortran"] if language == "f90" else []
+    )  # GDB reads the condition while no frame is the program's
+    check_condition(debugged(tmp_path, program, [*fortran, "break own::leaf if g_rank == 2", "run", *stops]))
+
+
+def check_hits(said: str) -> None:
     values = values_in(said)
     hits = sorted(zip(values[::3], values[1::3], values[2::3]))
     assert hits == [(rank, rank, turn) for rank in range(RANKS) for turn in range(1, TURNS + 1)], said
+    check_sums(said)
+
+
+def check_condition(said: str) -> None:
+    values = values_in(said)
+    assert list(zip(values[::2], values[1::2])) == [(2, turn) for turn in range(1, TURNS + 1)], said
+    check_sums(said)
+
+
+def check_sums(said: str) -> None:
+    """No rank has lost an instruction."""
     assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
     assert "exited normally" in said and "ranklens failed" not in said
 
 
-def test_a_condition_from_before_the_start_is_each_rank_s_own(shared: Shared, tmp_path: Path) -> None:
+@pytest.mark.parametrize("privatization", ["dlopen", "mmap"])
+def test_a_condition_from_before_the_start_is_each_rank_s_own(
+    privatization: str, shared: Shared, tmp_path: Path
+) -> None:
+    option = f"--cfg=smpi/privatization:{privatization}"
     stops = [word for _ in range(TURNS) for word in ("print $_rank", "print n", "continue")]
-    said = debugged(tmp_path, built(shared, "sums.c"), ["break leaf if g_rank == 2", "run", *stops])
-    values = values_in(said)
-    assert list(zip(values[::2], values[1::2])) == [(2, turn) for turn in range(1, TURNS + 1)], said
-    assert "exited normally" in said and "ranklens failed" not in said
+    said = debugged(tmp_path, built(shared, "sums.c"), ["break leaf if g_rank == 2", "run", *stops], option)
+    check_condition(said)
 
 
 def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Path) -> None:
@@ -72,6 +110,26 @@ def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Pat
     *others, value = values_in(said)
     assert others == [1, 1, 2] and value in (3, 6) and f"New value = {value}" in said, said  # who comes first is SMPI's
     assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+
+
+def test_steps_stay_in_their_rank(shared: Shared, tmp_path: Path) -> None:
+    """`finish`, and `next` over a call in which all other ranks run."""
+    commands = [
+        "tbreak leaf if g_rank == 1",
+        "run",
+        "finish",
+        *["next"] * 3,
+        "print $_rank",
+        "print g_rank",
+        "continue",
+    ]
+    said = debugged(tmp_path, built(shared, "sums.c"), commands)
+    lines = (SOURCES / "sums.c").read_text().splitlines()
+    call, turn = (next(at for at, line in enumerate(lines, 1) if name in line) for name in ("leaf(i)", "for ("))
+    shown = [int(one) for one in re.findall(r"^(?:Run till exit.*\n.*|)(\d+)\t", said, re.MULTILINE)]
+    assert shown[-4:] == [call, call + 1, turn, turn + 1], (shown, said)
+    assert values_in(said)[-2:] == [1, 1]
+    check_sums(said)
 
 
 def test_every_rank_s_values_while_gdb_has_the_copies_files(shared: Shared, tmp_path: Path) -> None:

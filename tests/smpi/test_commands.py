@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,14 +15,15 @@ from tests.support.inspector.terminal import PROMPT, Terminal, terminal
 from tests.support.running import StartJob
 from tests.support.running import built as command_of_ours
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import SOURCES, Running, built, kernel_core, needs_smpi, platform, sleeps, start
+from tests.support.smpi.answers import asked
+from tests.support.smpi.jobs import HOME, SOURCES, Running, built, kernel_core, needs_smpi, platform, sleeps, start
 from tests.support.waiting import wait_until
 
 pytestmark = needs_smpi
 RANKS = 4
 VARIABLES = ("g_rank", "s_rank", "t_rank")
 FILTER = "0x37"  # of core files (core(5)): also private pages of files, which hold the copies' code
-SMPI_HEADERS = "/usr/include/smpi"
+SMPI_HEADERS = HOME / "include" / "smpi"
 DEPLOYMENT = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -36,14 +34,6 @@ ACTOR = """<actor host="node{host}" function="{job}">
   <prop id="instance_id" value="{job}"/><prop id="rank" value="{rank}"/>
 </actor>"""
 TWO_JOBS = (("alpha", 0), ("alpha", 1), ("beta", 0), ("beta", 1), ("beta", 2))
-
-
-def asked(*words: object) -> Any:
-    """The JSON answer of an inspector's command."""
-    command = [str(command_of_ours("inspector")), *map(str, words), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture

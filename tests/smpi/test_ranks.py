@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,14 +25,15 @@ from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
+from tests.support.smpi.answers import TARGETS, asked, owners, ranks_of
 from tests.support.smpi.jobs import (
     FACTORIES,
     SOURCES,
-    VERSION,
     Running,
     built,
     command,
     kernel_core,
+    lacks,
     needs_smpi,
     platform,
     process_of,
@@ -46,23 +45,6 @@ from tests.support.waiting import wait_until
 pytestmark = needs_smpi
 RANKS = 4
 MANY = 16
-
-
-def asked(*words: object) -> Any:
-    """The JSON answer of an inspector's command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "inspector", *map(str, words), "--json"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
-def owners(pid: int, *addresses: int) -> list[str]:
-    """What pieglobalsfind says of addresses, a line each."""
-    words = [sys.executable, "-m", "pieglobalsfind", "--pid", str(pid), *map(hex, addresses)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
 
 
 def check_variables(table: RankTable, running: Running, count: int) -> None:
@@ -97,7 +79,7 @@ def test_variables_and_stacks_belong_to_the_ranks_that_print_them(
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
     """Values are what the program prints; ranks 1-15 wait in MPI_Recv, three calls below main."""
-    if factory == "ucontext" and VERSION >= (4, 0):
+    if lacks(factory):
         pytest.skip("SimGrid 4 has no contexts of this kind")
     program = built(shared, "truth.c")
     running = start(start_job, tmp_path, MANY, program, [f"--cfg=contexts/factory:{factory}"])
@@ -115,12 +97,6 @@ def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared
     assert calls[3] == ("below", line)
     (sleeping,) = asked("stacks", running.pid, "--rank", "0", "--freeze")["stacks"]
     assert [one["function"] for one in sleeping["calls"]][:4] == ["main", "below", "below", "below"]
-
-
-def ranks_of(text: str) -> list[int]:
-    """The ranks that a set such as "0-2,5" names."""
-    parts = [part.partition("-") for part in text.split(",")]
-    return [rank for first, _, last in parts for rank in range(int(first), int(last or first) + 1)]
 
 
 def test_who_runs_and_who_waits(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
@@ -176,10 +152,13 @@ def test_gdb_with_data_that_is_remapped(start_job: StartJob, shared: Shared, gdb
     running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"), ["--cfg=smpi/privatization:mmap"])
     script = f"""
     tell("all", ask("rank print g_rank"))
+    tell("watch", [ask("rank watch g_rank 2"), ask("rank watch me 2")])
     tell("each", [(ask(f"rank {{one}}"), value("g_rank"), value("s_rank"))[1:] for one in range({RANKS})])
     """
     told = Session(gdb, tmp_path).attach(script, running.pid)
     assert told["each"] == [[rank, 1000 + rank] for rank in range(RANKS)]
+    of_data, of_stack = told["watch"]  # no watchpoint is set that would never be hit
+    assert "all ranks write g_rank at one address" in of_data and "Hardware watchpoint" in of_stack, told["watch"]
     assert told["all"].splitlines() == [f"{rank}: {rank}" for rank in range(RANKS)]
 
 
@@ -219,18 +198,27 @@ def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared,
         assert [group["value"] for group in found["groups"]] == [str(5 + 10 * rank) for rank in range(RANKS)]
 
 
-def test_actors_that_are_no_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
-    """They are listed by their pids, with their stacks, and said to be none."""
+@pytest.mark.parametrize("factory", ["raw", "thread"])
+def test_actors_that_are_no_ranks(factory: str, start_job: StartJob, shared: Shared, gdb: Path, tmp_path: Path) -> None:
+    """They are listed by their pids as actors, with their stacks: live, in a core file and a snapshot, and in GDB."""
     place = SOURCES / "actors.cpp"
     program = shared.compiled(["g++", "-g", "-O0", "-std=c++17", place, "-lsimgrid"], "actors")
     description, _ = platform(tmp_path, 1)
-    job = start_job(program, description)
+    job = start_job(program, description, f"--cfg=contexts/factory:{factory}")
     job.wait_for("ready")
     wait_until(lambda: sleeps(job.pid), "the first actor never came to sleep")
     table = decode(open_target(pid=job.pid))
     assert (table.runtime, [rank.rank for rank in table.ranks], table.warnings) == (WITHOUT_MPI, [1, 2, 3], (ACTORS,))
-    (waiting,) = asked("stacks", job.pid, "--rank", "2-3")["stacks"]
-    assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
+    running = Running(job, job.pid, ())
+    for how in ("live", "snapshot", "gcore"):
+        target = TARGETS[how](running, tmp_path)
+        (waiting,) = asked("stacks", target, "--rank", "2-3")["stacks"]
+        assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
+        found = asked("report", target)
+        assert [(one["rank"], one["is_actor"]) for one in found["ranks"]] == [(1, True), (2, True), (3, True)]
+    told = Session(gdb, tmp_path).attach('tell("said", [ask("rank list"), ask("rank 2"), ask("bt")])', job.pid)
+    listed, _, calls = told["said"]
+    assert re.findall(r"(\d)  actor, (?:running|ready)", listed) == ["1", "2", "3"] and "worker (number=1)" in calls
 
 
 def test_ranks_that_are_switched_all_the_time(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:

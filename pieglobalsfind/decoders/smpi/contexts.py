@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import Layout, Processor
-from pieglobalsfind.model import Absent, Region
+from pieglobalsfind.model import OWN_THREAD, Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target
 
 CONTEXTS = {"boost": "fcontext", "ucontext": "ucontext"}  # the names of kinds of saved contexts
@@ -32,7 +32,6 @@ TOP = 1 << 64
 SIZE_WORDS = 32  # of an actor that are searched for the size of its stack
 UNKNOWN = Absent("its context does not have the form that is known")
 NO_SIZE = Absent("the size of its stack is unknown")
-THREAD = Absent("it is a kernel thread of its own", "its registers are that thread's")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def saved_contexts(
     found = []
     for one, size in zip(actors, sizes):
         if one.kind == "thread":
-            found.append(Saved(THREAD, THREAD))
+            found.append(Saved(OWN_THREAD, OWN_THREAD))
         else:
             found.append(_saved(one, factory, size, mapped))
     return _with_pointers(actors, found, factory)

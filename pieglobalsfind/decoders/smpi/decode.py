@@ -15,7 +15,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders.libc_threads import Described, module_of, thread_block
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
-from pieglobalsfind.decoders.smpi.contexts import THREAD, Saved, layout_of, saved_contexts
+from pieglobalsfind.decoders.smpi.contexts import Saved, layout_of, saved_contexts
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import SmpiImages, images
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
@@ -132,10 +132,10 @@ def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[
     found = []
     for actor in actors:
         thread = by_context.get(actor.context)
-        stack: Union[Region, Absent] = THREAD
+        stack: Union[Region, Absent] = model.OWN_THREAD
         if thread is not None:
             stack = Region(thread.stack.start, thread.pointer - thread.stack.start)
-        found.append(Saved(stack, THREAD))
+        found.append(Saved(stack, model.OWN_THREAD))
     return found
 
 
@@ -181,6 +181,8 @@ def _table(
     ]
     ranks += [_ended(rank, own.placements[rank]) for rank in own.exited]
     count = sum(actor_survey.numbers.sizes.values())
+    if not actor_survey.numbers.are_ranks:
+        ranks = [replace(rank, is_actor=True) for rank in ranks]
     return RankTable(
         method=own.method,
         runtime=RUNTIME if actor_survey.numbers.are_ranks else WITHOUT_MPI,

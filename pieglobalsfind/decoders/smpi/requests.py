@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Optional
 
@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
 from pieglobalsfind.decoders.smpi.numbering import number
 from pieglobalsfind.decoders.smpi.words import Words, words_of
-from pieglobalsfind.model import Rank, RankTable, Rebase, Region, Waiting
+from pieglobalsfind.model import Awaited, Rank, RankTable, Rebase, Region, Waiting
 from pieglobalsfind.target import Target, read_or_none
 
 SMPI = "N7simgrid4smpi"
@@ -36,7 +36,8 @@ MOST_MEMBERS = 1 << 20
 NO_REQUEST = "source or destination (no request of it is found on its stack)"
 UNREAD = "source or destination (whether the other side has come can't be read)"
 PROBES = ("MPI_Probe", "MPI_Mprobe")  # whose requests never begin
-ONE_OF = "source or destination (it waits for any of {} requests)"
+HAS_ENDED = "source or destination (that rank has ended)"
+NEED_ONE = ("MPI_Waitany", "MPI_Waitsome")
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,14 @@ class Requests:
         if not smpi_requests:
             return Waiting(call, unknown=NO_REQUEST), False
         own = self._actors[rank.rank].number
-        first = min(smpi_requests, key=lambda one: self._urgency(one, own))
-        if call in ("MPI_Waitany", "MPI_Waitsome") and len(smpi_requests) > 1:
-            return Waiting(call, communicator=first.communicator, unknown=ONE_OF.format(len(smpi_requests))), False
-        if first.is_matched is None:
+        ordered = sorted(smpi_requests, key=lambda one: self._urgency(one, own))
+        first, needs_one = ordered[0], call in NEED_ONE and len(ordered) > 1
+        if any(one.is_matched is None for one in ordered):
             return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
-        return self._said(rank, call, first), first.is_matched
+        left = [one for one in ordered if not one.is_matched]
+        if not left or (needs_one and len(left) < len(ordered)):
+            return self._said(rank, call, first, ()), True
+        return replace(self._said(rank, call, first, left[1:]), needs_one=needs_one), False
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
         """The ranks of communicators, by their addresses; only of those that are known, and whose ranks all live."""
@@ -123,13 +126,21 @@ class Requests:
                     return iter(range(len(ranks)) if is_world and in_order else ranks)
         return iter(())
 
-    def _said(self, rank: Rank, call: str, smpi_request: SmpiRequest) -> Waiting:
+    def _said(self, rank: Rank, call: str, smpi_request: SmpiRequest, others: Sequence[SmpiRequest]) -> Waiting:
         own = self._actors[rank.rank].number
-        other = smpi_request.source if smpi_request.destination == own else smpi_request.destination
+        first, *rest = (self._awaited(own, one) for one in (smpi_request, *others))
+        unknown = "" if NONE not in [one.peer for one in (first, *rest)] else HAS_ENDED
+        is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
+        return Waiting(
+            call, first.peer, first.tag, smpi_request.communicator, first.peer >= 0, unknown, is_sent, tuple(rest)
+        )
+
+    def _awaited(self, own: int, smpi_request: SmpiRequest) -> Awaited:
+        is_sent = smpi_request.destination != own
+        other = smpi_request.destination if is_sent else smpi_request.source
         peer = ANY if other == ANY_SOURCE else self._ranks.get(other, NONE)
         tag = ANY if smpi_request.tag == ANY_TAG else smpi_request.tag if smpi_request.tag >= 0 else NONE
-        unknown = "" if peer != NONE else "source or destination (that rank has ended)"
-        return Waiting(call, peer, tag, smpi_request.communicator, peer >= 0, unknown)
+        return Awaited(peer, tag, is_sent)
 
     def _requests(self, rank: Rank, pointer: int) -> list[SmpiRequest]:
         """Those of the innermost call that has any; between calls stand return addresses into the program."""

@@ -1,7 +1,7 @@
 """Builds programs with SimGrid's compilers and starts them under smpirun; hears from them where their variables are.
 
-Takes what Debian's libsimgrid-dev installs. A job is up once its rank 0 sleeps for good: by then all other ranks have
-come to wait.
+Takes what Debian's libsimgrid-dev installs, or the SimGrid under SIMGRID_HOME. A job is up once its rank 0 sleeps for
+good: by then all other ranks have come to wait.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from tests.support.running import Job, StartJob
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
 
+HOME = Path(os.environ.get("SIMGRID_HOME", "/usr"))
+for variable, folder in (("PATH", "bin"), ("CPATH", "include"), ("LIBRARY_PATH", "lib"), ("LD_LIBRARY_PATH", "lib")):
+    if "SIMGRID_HOME" in os.environ:  # for smpirun, smpicc and what a program without MPI is compiled with
+        os.environ[variable] = f"{HOME / folder}:{os.environ.get(variable, '')}".rstrip(":")
 SMPIRUN = shutil.which("smpirun") or ""
 
 
@@ -41,6 +45,13 @@ VERSION = version() if SMPIRUN else (0, 0)
 COMPILERS = {".c": "smpicc", ".cpp": "smpicxx", ".f90": "smpif90"}
 SOURCES = Path(__file__).resolve().parent / "sources"
 FACTORIES = ("raw", "boost", "ucontext", "thread")
+
+
+def lacks(factory: str) -> bool:
+    """Whether SimGrid has no contexts of a kind: 4.0 has none of libc's any more."""
+    return factory == "ucontext" and VERSION >= (4, 0)
+
+
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">

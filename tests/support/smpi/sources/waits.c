@@ -1,4 +1,4 @@
-/* Every kind of wait, once rank 0 sleeps for good. 1 and 2 wait for one another; 6 ends. */
+/* Every kind of wait, once rank 0 sleeps for good. 1 and 2 wait for one another, so do 12 and 13; 6 ends. */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -39,6 +39,15 @@ int main(int count, char **arguments) {
         MPI_Barrier(MPI_COMM_WORLD);
     if (me == 11)
         MPI_Sendrecv(&word, 1, MPI_INT, 8, 99, &words, 1, MPI_INT, 0, 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (me == 12 || me == 13) {
+        MPI_Irecv(&words[0], 1, MPI_INT, 0, 60, MPI_COMM_WORLD, &requests[0]);
+        MPI_Issend(&words[1], 1, MPI_INT, 25 - me, 61, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    if (me == 14) {
+        MPI_Issend(&word, 1, MPI_INT, 0, 62, MPI_COMM_WORLD, requests);
+        MPI_Wait(requests, MPI_STATUS_IGNORE);
+    }
     if (me == 0) {
         sleep(1);
         printf("ready\n");
