@@ -27,6 +27,7 @@ def supported(session: ServeSession, arguments: bytes) -> bytes:
     session.is_lldb = any(one.startswith(b"xmlRegisters=") and b"mips" in one for one in wanted)
     session.is_multiprocess = b"multiprocess+" in wanted and not session.is_lldb
     more = ";multiprocess+" if session.is_multiprocess else ""
+    more += ";swbreak+;hwbreak+" if session.allowed.control else ""
     return f"PacketSize={LARGEST:x};{FEATURES}{more}".encode()
 
 

@@ -22,9 +22,11 @@ from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
 from pieglobalsfind.targets.core import CoreTarget
+from pieglobalsfind.targets.frozen import FrozenTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
+from .thread_registers import of_thread
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PAGE = 4096
@@ -76,7 +78,9 @@ class RankProcess:
         try:
             rank = self.view.rank(self.rank.rank)
             if rank.state == RUNNING:
-                return self.view.walker.registers_now(rank)
+                registers = self.view.walker.registers_now(rank)
+                is_held = isinstance(self.view.target, FrozenTarget)
+                return {**of_thread(rank.kernel_thread), **registers} if is_held else registers
             return self.view.contexts.saved(rank)  # without what walks stacks, which takes long to load
         except RanklensError as error:
             return Absent(error.sentence, error.hint)

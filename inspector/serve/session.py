@@ -30,13 +30,14 @@ class Permissions:
     """What the user allows the debugger.
 
     `shown` are the ranks that it has from the beginning, None: those that it attaches to. `write`: it may write
-    suspended ranks' data, `files`: it reads the job's files through the connection.
+    suspended ranks' data, `files`: it reads the job's files through the connection, `control`: it controls ranks.
     """
 
     shown: Optional[Sequence[int]]
     every: bool = False
     write: bool = False
     files: bool = False
+    control: bool = False
 
 
 class ServeSession:
@@ -87,7 +88,7 @@ class ServeSession:
 
     def settle(self) -> None:
         """Hold the job if there is something to look at, else let it go on."""
-        if self.attached and not self.is_running:
+        if self.attached and (not self.is_running or self.allowed.control):
             self.source.hold(self)
         else:
             self.source.let_go(self)
@@ -142,6 +143,7 @@ class ServeSession:
         if number not in self.attached:
             raise UsageError(f"rank {number} is not attached to")
         self.attached.remove(number)
+        self.source.forget(number)
         if self.current == number:
             self.current = self.attached[0] if self.attached else None
         self.settle()
