@@ -21,6 +21,7 @@ from .watchpoints import ACCESS, WRITE, Watch
 SOFTWARE = b"0"
 WATCHES = {b"2": WRITE, b"4": ACCESS}
 OF_LINUX = {ours: number for number, ours in SIGNALS.items()}
+NO_RANGE = range(0)
 TOP = 1 << 47  # of addresses that a program has
 REASONS = {TRAPPED: b"breakpoint", WATCHED: b"watchpoint", SIGNALLED: b"signal"}
 
@@ -95,18 +96,19 @@ def resume_with_signal(session: ServeSession, arguments: bytes) -> Replies:
 
 def step(session: ServeSession, arguments: bytes) -> Replies:
     """`s`."""
-    return _stepped(session, session.current, 0, 0, 0)
+    return _stepped(session, session.current, 0, NO_RANGE, alone=True)
 
 
 def step_with_signal(session: ServeSession, arguments: bytes) -> Replies:
     """`S SIGNAL`."""
-    return _stepped(session, session.current, hexadecimal(arguments.split(b";")[0], 256), 0, 0)
+    return _stepped(session, session.current, hexadecimal(arguments.split(b";")[0], 256), NO_RANGE, alone=True)
 
 
 def v_cont(session: ServeSession, arguments: bytes) -> Replies:
     """`vCont;ACTION:THREAD;...`: one rank steps, or the job goes on as a whole."""
-    signal = 0
-    for action in arguments.split(b";"):
+    signal, actions = 0, arguments.split(b";")
+    alone = not any(action[:1] in (b"c", b"C") for action in actions)
+    for action in actions:
         what, _, thread = action.partition(b":")
         name, rest = what[:1], what[1:]
         number = session.thread_of(thread) if thread else None
@@ -115,10 +117,9 @@ def v_cont(session: ServeSession, arguments: bytes) -> Replies:
         if name in (b"C", b"S"):
             signal = hexadecimal(rest, 256)
         if name in (b"s", b"S"):
-            return _stepped(session, number, signal, 0, 0)
+            return _stepped(session, number, signal, NO_RANGE, alone)
         if name == b"r":
-            start, end = map(hexadecimal, rest.split(b","))
-            return _stepped(session, number, 0, start, end)
+            return _stepped(session, number, 0, range(*map(hexadecimal, rest.split(b","))), alone)
         if name not in (b"c", b"C"):
             return [FAILED]
     return _continued(session, signal)
@@ -131,11 +132,11 @@ def _continued(session: ServeSession, signal: int) -> Replies:
     return _resumed(session, job.go_on())
 
 
-def _stepped(session: ServeSession, number: Optional[int], signal: int, start: int, end: int) -> Replies:
+def _stepped(session: ServeSession, number: Optional[int], signal: int, within: range, alone: bool) -> Replies:
     job = job_of(session)
     if number is None or number not in session.attached or not _is_ready(session, number, signal):
         return [FAILED]
-    return _resumed(session, job.step(number, start, end))
+    return _resumed(session, job.step(number, within, alone))
 
 
 def _is_ready(session: ServeSession, number: int, signal: int) -> bool:

@@ -81,6 +81,8 @@ class ControlledJob(ServedJob):
         self._arrival: Optional[Arrival] = None
         self._arrived: Optional[int] = None  # the thread with which it has come, if it takes a step there
         self._stepping: Optional[tuple[int, int]] = None  # rank, thread: a step that takes long
+        self._alone: Optional[int] = None  # the rank that alone may be told of: its debugger steps it past a breakpoint
+        self._waiting = set[int]()  # threads that stand at other ranks' breakpoints meanwhile
         self._late: list[RankStop] = []
 
     # ---- looking ----
@@ -134,13 +136,13 @@ class ControlledJob(ServedJob):
 
     def go_on(self) -> Optional[RankStop]:
         """Let the job run; what had happened already is returned instead."""
-        if self._late:
+        if self._late and self._alone is None:
             return self._late.pop(0)
         assert self._threads is not None
         self._moment = None
         self._put_in()
         self.is_going = True
-        self._threads.resume_all()
+        self._threads.resume_all(self._waiting)
         return None
 
     def _put_in(self) -> None:
@@ -169,8 +171,11 @@ class ControlledJob(ServedJob):
         arrival, tid = self._arrival, self._arrived
         if arrival is None or tid is None:
             return self.go_on()
-        self._forget_aims()
-        return self._step_thread(arrival.rank, tid, range(0))
+        self._arrival = self._arrived = self.breakpoints.awaited = None
+        found = self._step_thread(arrival.rank, tid, range(0))
+        if found is not None:
+            self._forget_aims()
+        return found
 
     def interrupt(self) -> Optional[RankStop]:
         """Have the job stand still; returns what has happened to a rank until then."""
@@ -179,7 +184,8 @@ class ControlledJob(ServedJob):
         return found
 
     def _forget_aims(self) -> None:
-        self._arrival = self._arrived = self._stepping = None
+        self._arrival = self._arrived = self._stepping = self._alone = None
+        self._waiting.clear()
         self.breakpoints.awaited = None
 
     def _stand(self, stops: list[ThreadStop]) -> Optional[RankStop]:
@@ -188,11 +194,23 @@ class ControlledJob(ServedJob):
         self.is_going = False
         ours = {stop.tid for stop in stops if self._is_backed_up(stop)}  # while our instructions are still known
         self.breakpoints.take_out()
-        found = [one for stop in stops for one in self._judged(stop, stop.tid in ours)]
-        if found:
+        found: Optional[RankStop] = None
+        for stop in stops:
+            for one in self._judged(stop, stop.tid in ours):
+                if found is None and self._alone in (None, one.rank):
+                    found = one
+                else:
+                    self._defer(stop.tid, one)
+        if found is not None:
             self._forget_aims()
-        self._late += found[1:]
-        return found[0] if found else None
+        return found
+
+    def _defer(self, tid: int, stop: RankStop) -> None:
+        """A thread at a breakpoint meets it again when it goes on."""
+        if stop.kind != TRAPPED:
+            self._late.append(stop)
+        elif self._alone is not None:
+            self._waiting.add(tid)
 
     def _is_backed_up(self, stop: ThreadStop) -> bool:
         """Have a thread that one of our instructions has stopped execute what stood there."""
@@ -298,14 +316,20 @@ class ControlledJob(ServedJob):
 
     # ---- steps ----
 
-    def step(self, number: int, start: int, end: int) -> Optional[RankStop]:
-        """Have a rank take a step, or steps as long as it is in [start, end); None if the job runs until it has."""
-        if self._late:
-            return self._late.pop(0)
+    def step(self, number: int, within: range, alone: bool) -> Optional[RankStop]:
+        """Have a rank take a step, or steps as long as it is `within`; None if the job runs until it has.
+
+        `alone`: its debugger does not expect to hear of another rank.
+        """
+        self._alone = number if alone else None
         rank = self.moment.rank(number)
         if rank.rank.state == RUNNING and rank.rank.kernel_thread:
-            return self._step_thread(number, rank.rank.kernel_thread, range(start, end))
-        return self._await(Arrival(number, rank.pc, then_step=True))
+            found = self._step_thread(number, rank.rank.kernel_thread, within)
+        else:
+            found = self._await(Arrival(number, rank.pc, then_step=True))
+        if found is not None:
+            self._forget_aims()
+        return found
 
     def _step_thread(self, number: int, tid: int, within: range) -> Optional[RankStop]:
         assert self._threads is not None

@@ -10,7 +10,7 @@ import ctypes
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -87,10 +87,10 @@ class TracedThreads(Standstill):
         self._running.add(tid)
         ptrace(request, tid, 0, signal)  # it fails for a thread that has been killed, which is told by `next_stop`
 
-    def resume_all(self) -> None:
-        """Let every stopped thread go on."""
+    def resume_all(self, but: Container[int]) -> None:
+        """Let every stopped thread go on, except some."""
         for _, tid in self.all:
-            if tid not in self._running:
+            if tid not in self._running and tid not in but:
                 self.resume(tid)
 
     def deliver(self, tid: int, signal: int) -> None:
@@ -175,8 +175,10 @@ class TracedThreads(Standstill):
             if polls > POLLS:
                 time.sleep(NAP)
             stop = self.next_stop()
-            if stop is not None and stop.tid == tid and stop.event != EVENT_STOP:
-                return stop
+            if stop is not None and stop.tid == tid:
+                if stop.event != EVENT_STOP:
+                    return stop
+                self.resume(tid, step=True)  # it was interrupted once more than it has stopped
             if stop is None and tid not in self._process_of:
                 return ThreadStop(0, tid, event=ENDED)
             if stop is None and time.monotonic() > deadline:

@@ -1,12 +1,9 @@
 /*
  * turns.c: every rank takes turns at some work, between messages; it begins once the file that it is given is there.
  *
- * With -DALONE it is a program without MPI that does what one rank, its second argument, does: a debugger that steps
- * through both sees the same lines. OWN is what method tls needs before variables that ranks do not share.
+ * It returns its rank with a third argument. OWN is what method tls needs before variables that ranks do not share.
  */
-#ifndef ALONE
 #include <mpi.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,14 +24,10 @@ __attribute__((noinline)) static double weigh(int turn) {
 }
 
 __attribute__((noinline)) static void pass_on(int turn) {
-#ifdef ALONE
-    (void)turn;
-#else
     int size, word = turn;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Sendrecv_replace(&word, 1, MPI_INT, (number + 1) % size, 0, (number + size - 1) % size, 0, MPI_COMM_WORLD,
                          MPI_STATUS_IGNORE);
-#endif
 }
 
 __attribute__((noinline)) static long work(int turn) {
@@ -47,29 +40,21 @@ __attribute__((noinline)) static long work(int turn) {
 
 static void wait_for(const char *file) {
     while (access(file, F_OK) != 0) {
-#ifdef ALONE
-        usleep(1000);
-#else
         int found;
         MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-#endif
     }
 }
 
 int main(int argc, char **argv) {
     int turns = atoi(argv[1]);
-#ifdef ALONE
-    number = atoi(argv[3]);
-#else
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &number);
-#endif
+    printf("rank %d is in process %d\n", number, getpid());
+    fflush(stdout);
     wait_for(argv[2]);
     for (int turn = 0; turn < turns; turn++)
         work(turn);
     printf("rank %d did %ld, level %g\n", number, done, level);
-#ifndef ALONE
     MPI_Finalize();
-#endif
-    return argc > 4 ? number : 0;
+    return argc > 3 ? number : 0;
 }
