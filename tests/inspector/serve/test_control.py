@@ -62,7 +62,7 @@ if gdb.selected_inferior().pid:
     ask("delete")
     ask("detach")
 """
-MEANT = re.compile(r"^(?:\[Switching to .*|Continuing\..*|warning: .*)\n", re.MULTILINE)
+MEANT = re.compile(r"^(?:\[Switching to .*|Continuing\..*|warning: .*|\[Thread .* exited\])\n", re.MULTILINE)
 
 
 def told(session: Session, walk: str, connect: str, go: Path) -> list[tuple[str, str]]:
