@@ -68,20 +68,24 @@ class Breakpoints:
 
     def __init__(self) -> None:
         self._wanted: dict[int, set[int]] = {}  # ranks by address
+        self._bound: dict[tuple[int, int], int] = {}  # the process, by rank and address, where it does not move along
         self._runtime: dict[int, int] = {}  # by process: where it tells of its ranks
         self._codes: dict[int, ProcessCode] = {}
         self.awaited: Optional[tuple[int, int]] = None  # rank, address: where one goes on that a debugger steps
         self.packed = set[int]()
         self.copying = set[int]()  # processes that copy their program
 
-    def add(self, rank: int, address: int) -> None:
-        """Have a rank stop at an address."""
+    def add(self, rank: int, address: int, process: Optional[int] = None) -> None:
+        """Have a rank stop at an address; `process`: in this one alone, where ranks share that code."""
         self._wanted.setdefault(address, set()).add(rank)
+        if process is not None:
+            self._bound[rank, address] = process
 
     def remove(self, rank: int, address: int) -> None:
         """Have a rank stop there no more."""
         ranks = self._wanted.get(address, set())
         ranks.discard(rank)
+        self._bound.pop((rank, address), None)
         if not ranks:
             self._wanted.pop(address, None)
 
@@ -94,9 +98,9 @@ class Breakpoints:
         """Have a process stop where its runtime tells of its ranks; 0: nowhere."""
         self._runtime[pid] = address
 
-    def is_wanted(self, rank: int, address: int) -> bool:
-        """Whether a rank stops at an address."""
-        return rank in self._wanted.get(address, ())
+    def is_wanted(self, rank: int, address: int, pid: int) -> bool:
+        """Whether a rank stops at an address of a process."""
+        return rank in self._wanted.get(address, ()) and self._bound.get((rank, address), pid) == pid
 
     def is_of_runtime(self, pid: int, address: int) -> bool:
         """Whether that is where the runtime tells of its ranks."""
@@ -115,13 +119,13 @@ class Breakpoints:
                 self._code(pid).put_in(address)
         awaited = {self.awaited[1]: {self.awaited[0]}} if self.awaited is not None else {}
         for address, ranks in (*self._wanted.items(), *awaited.items()):
-            for pid in set(self._processes(ranks, process_of)) - self.copying:
+            for pid in set(self._processes(ranks, address, process_of)) - self.copying:
                 self._code(pid).put_in(address)
 
-    def _processes(self, ranks: set[int], process_of: Mapping[int, int]) -> Iterator[int]:
+    def _processes(self, ranks: set[int], address: int, process_of: Mapping[int, int]) -> Iterator[int]:
         for rank in ranks - self.packed:
             pid = process_of.get(rank)
-            if pid is not None:
+            if pid is not None and self._bound.get((rank, address), pid) == pid:
                 yield pid
 
     def _code(self, pid: int) -> ProcessCode:
@@ -156,6 +160,7 @@ class Breakpoints:
             code.close()
         self._codes.clear()
         self._wanted.clear()
+        self._bound.clear()
         self._runtime.clear()
         self.packed.clear()
         self.copying.clear()

@@ -12,7 +12,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.target import read_or_none
 
 from . import stops
-from .controlled_job import EXITED, SIGNALLED, TRAPPED, WATCHED, ControlledJob, RankStop
+from .controlled_job import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, ControlledJob, RankStop
 from .packets import hexadecimal
 from .session import FAILED, OK, TRAP, ServeSession
 from .stops import SIGNALS, Replies
@@ -45,7 +45,8 @@ def insert(session: ServeSession, arguments: bytes) -> bytes:
         mapping = rank.view.translator.mapping(place)
         if mapping is None or not mapping.executable or read_or_none(rank.view.target, place, 1) is None:
             return FAILED
-        job.breakpoints.add(number, place)
+        is_own = rank.view.translator.owner(place).rank == number
+        job.breakpoints.add(number, place, None if is_own else job.process_of(number))
         return OK
     if kind not in WATCHES:
         return b""
@@ -176,8 +177,15 @@ def interrupted(session: ServeSession) -> Replies:
 
 def _told(session: ServeSession, stop: RankStop) -> Replies:
     session.is_running = False
+    session.documents.clear()
     if stop.kind == EXITED:
         return stops.rank_exited(session, stop.rank, stop.number)
+    if stop.kind == LEFT:
+        line = f"rank {stop.rank} leaves for process {stop.number} of the job, which is not served\n"
+        return [stops.console(line), *stops.rank_exited(session, stop.rank, 0)]
+    if session.has_moved(stop.rank, job_of(session).process_of(stop.rank)) and not session.is_lldb:
+        job_of(session).defer(stop)
+        return [stops.stop(session, stop.rank, TRAP, b"library:;")]  # it has other libraries there
     signal = SIGNALS.get(stop.number, TRAP)
     more = b""
     if session.is_lldb:

@@ -42,7 +42,7 @@ RANGE_SECONDS = 0.02  # of steps before the debugger is asked again
 MOST_PASSING = 1_000  # instructions within a switch between ranks
 ARGUMENTS_AT = (14 * 8, 13 * 8)  # rdi and rsi in the kernel's registers (<sys/user.h>)
 FATAL = frozenset((3, 4, 6, 7, 8, 11, 24, 25, 31))  # signals that a debugger hears of: those that write a core file
-TRAPPED, STEPPED, WATCHED, SIGNALLED, EXITED = "swbreak", "step", "watch", "signal", "exit"
+TRAPPED, STEPPED, WATCHED, SIGNALLED, EXITED, LEFT = "swbreak", "step", "watch", "signal", "exit", "left"
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class ControlledJob(ServedJob):
             found = self._after_runtime_event(stop.pid, *_arguments(raw))
             self._pass(stop)
             return found
-        if rank is not None and self.breakpoints.is_wanted(rank, pc):
+        if rank is not None and self.breakpoints.is_wanted(rank, pc, stop.pid):
             return [RankStop(rank, TRAPPED, TRAP)]
         if rank is not None and self._arrival is not None and self.breakpoints.awaited == (rank, pc):
             if not self._arrival.then_step:
@@ -290,12 +290,31 @@ class ControlledJob(ServedJob):
             breakpoints.packed.discard(rank)
         self._moment = None
         with suppress(RanklensError):
-            moment = self.moment
+            known = self.moment.rank(rank) if rank >= 0 else None
+            if known is None:
+                return []
             if kind == AFTER_UNPACK:
                 self._process_of[rank] = pid
-            if kind == RANK_EXITED and rank in self.attached:
-                return [RankStop(rank, EXITED, moment.rank(rank).rank.exit_status or 0)]
+                if self._arrival is not None and self._arrival.rank == rank:
+                    self.breakpoints.awaited = rank, known.pc
+            if rank in self.attached and kind == RANK_EXITED:
+                return [RankStop(rank, EXITED, known.rank.exit_status or 0)]
+            if rank in self.attached and kind == BEFORE_PACK and not self._is_served(known.rank.process):
+                return [RankStop(rank, LEFT, known.rank.process)]
         return []
+
+    def _is_served(self, process: int) -> bool:
+        """Whether the process of the job with that index, or of an unknown one (-1), is among ours."""
+        indices = {viewed.moment.table.process_index for viewed in self.moment.job.processes}
+        return process < 0 or process in indices
+
+    def process_of(self, rank: int) -> Optional[int]:
+        """The pid of the process where a rank is, as far as is known."""
+        return self._process_of.get(rank)
+
+    def defer(self, stop: RankStop) -> None:
+        """Tell of a stop again once the job is to go on; a thread at a breakpoint meets it again by itself."""
+        self._defer(0, stop)
 
     def _after_event(self, stop: ThreadStop) -> list[RankStop]:
         """New processes go their way without our instructions."""
@@ -365,7 +384,7 @@ class ControlledJob(ServedJob):
                 found = self._after_runtime_event(pid, *_arguments(raw))
                 if found:
                     return found[0]
-            if pc not in within or self.breakpoints.is_wanted(number, pc) or time.monotonic() > deadline:
+            if pc not in within or self.breakpoints.is_wanted(number, pc, pid) or time.monotonic() > deadline:
                 return RankStop(number, STEPPED, TRAP)
 
     def _switched_out(self, number: int, tid: int) -> Optional[RankStop]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Optional
 
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.targets.live import LiveTarget
 
 from . import documents, registers, stops
 from .packets import LARGEST, as_hex, escaped, hexadecimal
@@ -161,7 +162,10 @@ def _auxiliary_vector(session: ServeSession, annex: bytes) -> Optional[bytes]:
 
 def _libraries(session: ServeSession, annex: bytes) -> Optional[bytes]:
     every = len(session.attached) <= FEW
-    return _encoded(documents.library_list(session.rank(), every))
+    rank = session.rank()
+    if isinstance(rank.view.target, LiveTarget):
+        session.libraries_of[rank.rank.rank] = rank.view.target.pid
+    return _encoded(documents.library_list(rank, every))
 
 
 FEW = 8  # ranks whose libraries with hooks make no difference

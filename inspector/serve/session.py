@@ -58,6 +58,7 @@ class ServeSession:
         self.documents: dict[bytes, bytes] = {}
         self.listed = 0  # threads that a list of several parts has had
         self.files: set[int] = set()  # descriptors that it has opened
+        self.libraries_of: dict[int, Optional[int]] = {}  # by rank, the process whose libraries the debugger has read
         self.processes: list[bytes] = []  # what is left of a list of processes
         self._complain = complain
         self._complaints: set[str] = set()
@@ -170,6 +171,12 @@ class ServeSession:
         except RanklensError:
             return False
         return True
+
+    def has_moved(self, number: int, process: Optional[int]) -> bool:
+        """Whether the debugger has read a rank's libraries in another process; it is thought to read them anew then."""
+        before = self.libraries_of.get(number, process)
+        self.libraries_of[number] = process
+        return before != process
 
     # ---- names ----
 
