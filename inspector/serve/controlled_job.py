@@ -32,6 +32,7 @@ from pieglobalsfind.targets.traced_threads import (
 )
 
 from .breakpoints import Breakpoints
+from .rank_process import RankProcess
 from .source import HeldTarget, Moment, ServedJob, is_alive, moment_of
 from .watchpoints import Watch, Watchpoints
 
@@ -84,6 +85,7 @@ class ControlledJob(ServedJob):
         self._alone: Optional[int] = None  # the rank that alone may be told of: its debugger steps it past a breakpoint
         self._waiting = set[int]()  # threads that stand at other ranks' breakpoints meanwhile
         self._late: list[RankStop] = []
+        self._stepped: Optional[RankProcess] = None  # all that is known of the moment after a step is this rank
 
     # ---- looking ----
 
@@ -94,9 +96,16 @@ class ControlledJob(ServedJob):
     @property
     def moment(self) -> Moment:
         """Raises `RanklensError` while the job runs."""
+        self._stepped = None
         if self._moment is None and self._threads is not None and not self.is_going:
             self._moment = self._decoded(self._threads)
         return super().moment
+
+    def rank(self, number: int) -> RankProcess:
+        """A rank of the moment; raises `RanklensError`."""
+        if self._stepped is not None and self._stepped.rank.rank == number:
+            return self._stepped
+        return super().rank(number)
 
     def _decoded(self, threads: TracedThreads) -> Moment:
         moment = moment_of([HeldTarget(pid, threads) for pid in self.pids if is_alive(pid)])
@@ -139,7 +148,7 @@ class ControlledJob(ServedJob):
         if self._late and self._alone is None:
             return self._late.pop(0)
         assert self._threads is not None
-        self._moment = None
+        self._moment = self._stepped = None
         self._put_in()
         self.is_going = True
         self._threads.resume_all(self._waiting)
@@ -193,6 +202,9 @@ class ControlledJob(ServedJob):
         stops += self._threads.stop_all()
         self.is_going = False
         ours = {stop.tid for stop in stops if self._is_backed_up(stop)}  # while our instructions are still known
+        for stop in stops:
+            if stop.event == FORKED:
+                self.breakpoints.take_out_of_child(stop.pid, stop.message)
         self.breakpoints.take_out()
         found: Optional[RankStop] = None
         for stop in stops:
@@ -320,9 +332,7 @@ class ControlledJob(ServedJob):
         """New processes go their way without our instructions."""
         assert self._threads is not None
         if stop.event in NEW_PROCESS:
-            if stop.event == FORKED:
-                self.breakpoints.take_out_of_child(stop.pid, stop.message)
-            else:  # it has our memory until it executes a program
+            if stop.event != FORKED:  # it has our memory until it executes a program
                 self.breakpoints.copying.add(stop.pid)
             self._threads.let_go_of_child(stop.message)
         elif stop.event == VFORK_DONE:
@@ -341,9 +351,12 @@ class ControlledJob(ServedJob):
         `alone`: its debugger does not expect to hear of another rank.
         """
         self._alone = number if alone else None
-        rank = self.moment.rank(number)
+        rank = self.rank(number)
         if rank.rank.state == RUNNING and rank.rank.kernel_thread:
             found = self._step_thread(number, rank.rank.kernel_thread, within)
+            place = self._process_of[number], rank.rank.kernel_thread
+            if found is not None and found.rank == number and self._runner(*place) == number:
+                self._stepped = rank.stepped()
         else:
             found = self._await(Arrival(number, rank.pc, then_step=True))
         if found is not None:

@@ -49,11 +49,18 @@ class Library:
 class RankProcess:
     """A rank, `rank` as users see it, at one moment."""
 
-    def __init__(self, view: ProcessView, rank: Rank, files: LoadedFiles) -> None:
+    def __init__(
+        self, view: ProcessView, rank: Rank, files: LoadedFiles, registers: Optional[Mapping[int, int]] = None
+    ) -> None:
         self.view = view
         self.rank = rank
         self.files = files
         self.memory = ServedMemory(view, rank)
+        self._registers = registers
+
+    def stepped(self) -> RankProcess:
+        """The rank after its thread alone has executed some instructions on the rank's stack."""
+        return RankProcess(self.view, self.rank, self.files, of_thread(self.rank.kernel_thread))
 
     @cached_property
     def state(self) -> str:
@@ -75,6 +82,8 @@ class RankProcess:
     @cached_property
     def registers(self) -> Union[Mapping[int, int], Absent]:
         """By DWARF number, as far as they are known."""
+        if self._registers is not None:
+            return self._registers
         try:
             rank = self.view.rank(self.rank.rank)
             if rank.state == RUNNING:

@@ -154,7 +154,9 @@ class ServeSession:
         number = self.current if number is None else number
         if number is None or number not in self.attached:
             raise UsageError("no such rank is attached to")
-        return self.moment.rank(number)
+        if self.is_running:
+            raise RanklensError(f"{self.source.name} runs", "interrupt it")
+        return self.source.rank(number)
 
     def running_rank(self) -> Optional[int]:
         """The rank to show after an interrupt: one that runs, or the current one, if it is still there."""

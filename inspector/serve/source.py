@@ -130,6 +130,10 @@ class ServedJob:
             raise RanklensError(f"{self.name} runs", "interrupt it")
         return self._moment
 
+    def rank(self, number: int) -> RankProcess:
+        """A rank of the moment; raises `RanklensError`."""
+        return self.moment.rank(number)
+
     def _stop(self) -> None:
         pids = [pid for pid in self.pids if is_alive(pid)]
         if not pids:

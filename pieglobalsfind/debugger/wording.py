@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.model import EXITED, RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def waiting_text(waiting: Waiting) -> str:
 
 def state_word(rank: Rank) -> str:
     """`blocked`, or `exited (7)` with the status if that is known."""
-    return rank.state if rank.exit_status is None else f"{rank.state} ({rank.exit_status})"
+    return f"{rank.state} ({rank.exit_status})" if rank.state == EXITED and rank.exit_status is not None else rank.state
 
 
 def state_text(rank: Rank) -> str:

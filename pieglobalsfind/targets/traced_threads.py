@@ -160,7 +160,9 @@ class TracedThreads(Standstill):
             stop = self.next_stop()
             if stop is None:
                 if time.monotonic() > deadline:
-                    raise NotStoppableError(f"thread {min(self._running)} does not stop", "it may be stuck in the kernel")
+                    raise NotStoppableError(
+                        f"thread {min(self._running)} does not stop", "it may be stuck in the kernel"
+                    )
                 time.sleep(NAP)
             elif stop.event != EVENT_STOP:
                 found.append(stop)

@@ -5,21 +5,18 @@ The oracle is the same program as one process per rank under MPICH, with a plain
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
 from tests.support.gdb.session import Session
-from tests.support.rsp import is_stopped
-from tests.support.running import ROOT, Job, StartJob, built
+from tests.support.inspector.turns import EXPECTED, Turns, results
+from tests.support.running import built
 from tests.support.sharing import Shared
-from tests.support.waiting import wait_until
 
-SOURCE = ROOT / "tests" / "inspector" / "sources" / "turns.c"
-RANKS, TURNS, RANK = 4, 6, 2
-BASE = 5_000_000
+RANK = 2
 SETTINGS = ("set sysroot /", "set remotetimeout 60", "set auto-load python-scripts off")
 # Each list begins where the program waits for the file; `go` makes the file, all else is GDB's.
 WALKS = {
@@ -42,8 +39,8 @@ WALKS = {
     ),
     "watchpoints": (
         "break work", "go", "continue", "watch done", "continue", "print turn", "continue", "continue", "delete 2",
-        "rwatch number", "continue", "delete 3", "next", "watch level if level > 10", "continue", "print level", "delete",
-        "tbreak weigh", "continue", "watch sum", "continue", "continue", "continue",
+        "rwatch number", "continue", "delete 3", "next", "watch level if level > 10", "continue", "print level",
+        "delete", "tbreak weigh", "continue", "watch sum", "continue", "continue", "continue",
     ),
     "end": ("break weigh if turn == 5", "go", "continue", "delete", "continue", "info program"),
 }  # fmt: skip
@@ -80,64 +77,15 @@ def plain(answer: str) -> str:
     return re.sub(r"argv=0x\b|argc=\d+", "", answer)
 
 
-class Turns:
-    """The program, built for a method or for MPICH, and jobs of it in a folder of their own."""
-
-    def __init__(self, start_job: StartJob, shared: Shared, folder: Path) -> None:
-        self._start, self._shared, self._folder = start_job, shared, folder
-
-    def program(self, compiler: list[object]) -> Path:
-        place = self._folder / "turns"
-        self._shared.copied([*compiler, "-g", "-O0", SOURCE], place)
-        return place
-
-    def native(self) -> Job:
-        program = self.program(["mpicc.mpich"])
-        return self._start("mpiexec.mpich", "-n", RANKS, program, TURNS, self.go)
-
-    def virtual(self, method: str, *options: object) -> Job:
-        own = ["-DOWN=__thread"] if method in ("tls", "tls-word") else []
-        program = self.program([built("rankcc"), f"--method={method}", *own])
-        words = [built("rankrun"), "-n", RANKS, "--method", method, *options]
-        return self._start(*words, program, TURNS, self.go)
-
-    @property
-    def go(self) -> Path:
-        return self._folder / "go"
-
-    def process_of(self, job: Job) -> int:
-        """The process of the rank, once all ranks wait."""
-        while len(found := re.findall(r"^rank (\d+) is in process (\d+)$", "\n".join(job.lines), re.MULTILINE)) < RANKS:
-            job.wait_for("is in process")
-        return int(dict(found)[str(RANK)])
-
-
-@pytest.fixture
-def turns(start_job: StartJob, shared: Shared, tmp_path: Path) -> Turns:
-    return Turns(start_job, shared, tmp_path)
-
-
-def results(job: Job) -> list[str]:
-    assert job.finish() == 0, job.stderr()
-    return sorted(line for line in job.lines if " did " in line)
-
-
-@pytest.fixture
-def natively(gdb: Path, turns: Turns, tmp_path: Path) -> dict[str, list[tuple[str, str]]]:
-    return {}
-
-
-EXPECTED = [f"rank {rank} did {sum(range(TURNS)) + TURNS * rank}, level 978" for rank in range(RANKS)]
 KINDS = (("pie", ()), ("pie", ("--pes", 2)), ("pie", ("--share-code",)), ("tls", ()), ("tls", ("--pes", 2)))
 
 
 def native_answers(gdb: Path, turns: Turns, shared: Shared, folder: Path, walk: str) -> list[list[str]]:
     """Of a plain GDB in a process, once a test run."""
-    import json
 
     def make(place: Path) -> None:
         job = turns.native()
-        pid = turns.process_of(job)
+        pid = turns.process_of(job, RANK)
         answers = told(Session(gdb, folder), walk, f"attach {pid}", turns.go)
         assert results(job) == EXPECTED
         turns.go.unlink()
@@ -148,13 +96,13 @@ def native_answers(gdb: Path, turns: Turns, shared: Shared, folder: Path, walk: 
 
 
 @pytest.mark.parametrize("walk", WALKS)
-@pytest.mark.parametrize("method, options", KINDS, ids=lambda value: value if isinstance(value, str) else "".join(map(str, value)))
+@pytest.mark.parametrize("method, options", KINDS, ids=[" ".join(map(str, (method, *more))) for method, more in KINDS])
 def test_as_in_a_process(
     walk: str, method: str, options: tuple[object, ...], gdb: Path, turns: Turns, shared: Shared, tmp_path: Path
 ) -> None:
     wanted = native_answers(gdb, turns, shared, tmp_path, walk)
     job = turns.virtual(method, *options)
-    pid = turns.process_of(job)
+    pid = turns.process_of(job, RANK)
     connect = f"target extended-remote | {built('inspector')} serve {pid} --control --rank {RANK}"
     found = told(Session(gdb, tmp_path), walk, connect, turns.go)
     assert [list(each) for each in found] == wanted

@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     int turns = atoi(argv[1]);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &number);
-    printf("rank %d is in process %d\n", number, getpid());
+    printf("rank %d is in process %d, %p works\n", number, getpid(), (void *)work);
     fflush(stdout);
     wait_for(argv[2]);
     for (int turn = 0; turn < turns; turn++)
