@@ -149,7 +149,7 @@ def _features(session: ServeSession, annex: bytes) -> Optional[bytes]:
         return None
     session.begin()
     if session.is_lldb and session.current is not None:
-        return registers.description_of(session.rank().known_registers).encode()
+        return registers.description_of(session.rank().known_registers, session.allowed.control).encode()
     return registers.description().encode()
 
 

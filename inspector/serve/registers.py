@@ -46,6 +46,7 @@ SSE = (
 LINUX = (Register("orig_rax", 8, "int"),)
 SEGMENTS = (Register("fs_base", 8, "int", 58), Register("gs_base", 8, "int", 59))
 INTEGERS = CORE[: len(WORDS) + 1]
+OF_RUNNING = (*INTEGERS, *SSE)
 ALL = (*CORE, *SSE, *LINUX, *SEGMENTS)
 PC = next(number for number, one in enumerate(ALL) if one.name == "rip")
 # GDB takes for a Linux target only what has orig_rax, and inferiors that it has not set up yet have this very layout.
@@ -96,13 +97,16 @@ def _element(register: Register) -> str:
     return f'<reg name="{register.name}" bitsize="{8 * register.size}" type="{register.type}"{group}/>'
 
 
-def description_of(known: Mapping[int, int]) -> str:
-    """The target description for LLDB, which knows no unavailable register: with the integers that the rank has."""
+def description_of(known: Mapping[int, int], every: bool) -> str:
+    """The target description for LLDB, which knows no unavailable register: with the integers that the rank has.
+
+    `every`: with all that a rank may have once it runs, because LLDB 19 crashes where a function returns in another one.
+    """
     found = "".join(
         f'<reg name="{register.name}" bitsize="{8 * register.size}" regnum="{number}" type="{register.type}"'
         f' dwarf_regnum="{register.dwarf}" ehframe_regnum="{register.dwarf}"{_generic(register)}/>'
         for number, register in enumerate(ALL)
-        if register.dwarf in known and register in INTEGERS
+        if (register.dwarf in known and register in INTEGERS) or (every and register in OF_RUNNING)
     )
     return f'{HEAD}{MACHINE}<feature name="org.gnu.gdb.i386.core">{FLAGS_TYPE}{found}</feature></target>'
 
@@ -124,7 +128,7 @@ def value(number: int, known: Mapping[int, int]) -> bytes:
 
 
 def known_values(known: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
-    """(number, digits) of every integer register that is known: those that LLDB is told of."""
+    """(number, digits) of every integer register that is known: LLDB asks for others when it wants them."""
     return (
         (number, _digits(register, known))
         for number, register in enumerate(ALL)

@@ -1,7 +1,7 @@
 """Why the job stands, what makes it go on, and how a debugger hears of both.
 
 Handlers of packets: each takes a session and what follows the packet's name; gives the reply, or several, or none.
-A live job goes on as a whole: nothing steps, and no breakpoint is set.
+A live job goes on as a whole here; control_packets.py has what a debugger does that controls ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STANDS = "a still picture of the job: it can't go on\n"
 LOADER = re.compile(r"/ld-linux[^/]*$|/ld-[0-9.]+\.so$|/ld\.so[^/]*$")
 # Signals that write a core file: Linux's number (signal(7)) to the protocol's (GDB's include/gdb/signals.def)
 SIGNALS = {3: 3, 4: 4, 5: 5, 6: 6, 7: 10, 8: 8, 11: 11, 24: 24, 25: 25, 31: 12}
-NO_STEPS = "ranks are not stepped by this server, `continue` lets the whole job go on\n"
+NO_STEPS = "start the server with --control for steps; `continue` lets the whole job go on\n"
 
 
 def why_stopped(session: ServeSession, arguments: bytes) -> bytes:
@@ -185,7 +185,7 @@ def breakpoint_packet(session: ServeSession, arguments: bytes) -> bytes:
     path = session.rank().view.translator.owner(where).path
     if LOADER.search(path):
         return OK
-    session.complain("breakpoints are not set through this server, the debugger's extension sets them")
+    session.complain("start the server with --control for breakpoints")
     return FAILED
 
 

@@ -142,14 +142,16 @@ def test_a_breakpoint_goes_along(mode: str, gdb: Path, start_job: StartJob, wand
             said = ask("info os processes")
             (line,) = [line for line in said.splitlines() if line.startswith("{BASE + 1}")]
             process = line.split("process ")[1].split()[0]
-            stops.append([value("my_rank"), functions(), ask("finish").rpartition("= ")[2], process])
+            rank, names = value("my_rank"), functions()
+            ask("finish")
+            stops.append([rank, names, value("$"), process])
     tell("stops", stops)
     """
     wait_until(lambda: ranks_of(job) == RANKS, "the job's processes did not come up")
     command = f"{built('inspector')} serve --job {job.pid} --control --rank 1"
     told = Session(gdb, tmp_path).run(script(command, go, text), source=False)
     assert [(rank, names, result) for rank, names, result, _ in told["stops"]] == [
-        (1, ["wrong_values", "main"], "0\n")
+        (1, ["wrong_values", "main"], 0)
     ] * rounds
     assert len({process for _, _, _, process in told["stops"]}) == 2
     assert job.finish() == 0, job.stderr()
@@ -247,28 +249,43 @@ def test_ctrl_c(turns: Turns) -> None:
         assert results(job) == EXPECTED
 
 
-def pc_of(client: Client) -> int:
-    return int.from_bytes(bytes.fromhex(client.ask("p10")), "little")
+def switch_address(pid: int) -> int:
+    """Where the runtime leaves one rank for another."""
+    library = built("rankrun").resolve().parents[1] / "lib" / "librankmpi.so"
+    symbols = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout.splitlines()
+    offset = next(int(line.split()[0], 16) for line in symbols if line.endswith(" rankmpi.context_switch"))
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return min(int(line.partition("-")[0], 16) for line in lines if line.endswith(str(library))) + offset
 
 
 @pytest.mark.parametrize("elements", [1, 2])
-def test_instructions_through_switches(elements: int, turns: Turns) -> None:
-    """A rank that waits in the midst of a step goes on where it was: step by step from one turn to the next."""
+def test_instructions_through_a_switch(elements: int, turns: Turns) -> None:
+    """A rank that gives up the processor in the midst of a step goes on behind the switch, on its own stack."""
     job = turns.virtual("pie", "--pes", elements)
-    pid, work = turns.process_of(job, 0), turns.address_of(job, 1)
+    pid = turns.process_of(job, 0)
+    switch = switch_address(pid)
     step = f"vCont;s:p{BASE + 1:x}.{BASE + 1:x};c:p{BASE + 1:x}.-1"
     with served(pid, "--control") as client:
-        running(client, turns, job)
-        turns.go.touch()
-        client.reply()
-        assert client.ask(f"z0,{work:x},1") == "OK"
-        pcs = [pc_of(client)]
-        while len(pcs) < 20_000 and (len(pcs) == 1 or pcs[-1] != work):
+        client.start()
+        client.attach(1)
+        assert client.ask(f"Z0,{switch:x},1") == "OK"
+        assert client.ask("vCont;c") == f"T05thread:p{BASE + 1:x}.{BASE + 1:x};swbreak:;"
+        assert client.ask(f"z0,{switch:x},1") == "OK"
+        pointer = word(client.ask("p7"))
+        returns, pcs = word(client.ask(f"m{pointer:x},8")), [word(client.ask("p10"))]
+        while len(pcs) < 40 and pcs[-1] != returns:
             assert client.ask(step) == f"T05thread:p{BASE + 1:x}.{BASE + 1:x};"
-            pcs.append(pc_of(client))
-        assert pcs[0] == pcs[-1] == work and len(pcs) > 1000, len(pcs)
+            pcs.append(word(client.ask("p10")))
+        assert pcs[0] == switch and pcs[-1] == returns and pcs[:10] == sorted(pcs[:10]), list(map(hex, pcs))
+        assert word(client.ask("p7")) == pointer + 8
         assert client.ask("D") == "OK"
+        turns.go.touch()
         assert results(job) == EXPECTED
+
+
+def word(digits: str) -> int:
+    """A register or a word of memory."""
+    return int.from_bytes(bytes.fromhex(digits), "little")
 
 
 def test_a_step_of_a_rank_that_waits(turns: Turns) -> None:
@@ -279,9 +296,9 @@ def test_a_step_of_a_rank_that_waits(turns: Turns) -> None:
         client.start()
         waiting = next(rank for rank, state in sorted(client.states().items()) if not state.startswith("running"))
         client.attach(waiting)
-        before, pointer = pc_of(client), client.ask("p7")
+        before, pointer = word(client.ask("p10")), client.ask("p7")
         assert client.ask("vCont;s") == f"T05thread:p{BASE + waiting:x}.{BASE + waiting:x};"
-        assert 0 < abs(pc_of(client) - before) < 16 or client.ask("p7") != pointer
+        assert 0 < abs(word(client.ask("p10")) - before) < 16 or client.ask("p7") != pointer
         assert client.states()[waiting].startswith("running on thread")
         client.close()
     turns.go.touch()
