@@ -36,7 +36,27 @@ def script(command: str, go: Path, text: str) -> str:
     return BEGIN.replace("COMMAND", command).replace("GO", repr(str(go))) + textwrap.dedent(text)
 
 
-# ---- several ranks ----
+# ---- one rank, several ranks ----
+
+
+@pytest.mark.parametrize("method", ["hls", "pip", "pipthread", "fs", "swap", "tls-word"])
+def test_every_method(method: str, turns: Turns) -> None:
+    """One rank stops as often as it works, and no other one; it can be stepped, and what it watches is its own."""
+    job = turns.virtual(method)
+    pid, work = turns.process_of(job, 0), turns.address_of(job, 1)
+    thread = f"p{BASE + 1:x}.{BASE + 1:x}"
+    with served(pid, "--control") as client:
+        running(client, turns, job)
+        turns.go.touch()
+        for _ in range(TURNS):
+            assert client.reply() == f"T05thread:{thread};swbreak:;"
+            assert word(client.ask("p10")) == work
+            assert client.ask(f"z0,{work:x},1") == "OK"
+            assert client.ask(f"vCont;s:{thread}") == f"T05thread:{thread};"
+            assert client.ask(f"Z0,{work:x},1") == "OK"
+            client.send("vCont;c")
+        assert client.reply() == f"W00;process:{BASE + 1:x}"
+        assert results(job) == EXPECTED
 
 
 @pytest.mark.parametrize("elements", [1, 2])
