@@ -12,8 +12,9 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.target import read_or_none
 
 from . import stops
-from .controlled_job import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, ControlledJob, RankStop
+from .controlled_job import ControlledJob
 from .packets import hexadecimal
+from .rank_stops import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, RankStop
 from .session import FAILED, OK, TRAP, ServeSession
 from .stops import SIGNALS, Replies
 from .watchpoints import ACCESS, WRITE, Watch

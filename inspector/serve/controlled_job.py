@@ -8,13 +8,10 @@ one that a breakpoint is for is stepped past it, unseen. One thread does everyth
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.lazy_ranks import NOWHERE, columns_of
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, RANK_EXITED
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent
@@ -32,37 +29,17 @@ from pieglobalsfind.targets.traced_threads import (
 )
 
 from .breakpoints import Breakpoints
+from .rank_places import RankPlaces
 from .rank_process import RankProcess
+from .rank_stops import EXITED, LEFT, SIGNALLED, STEPPED, TRAPPED, WATCHED, Arrival, RankStop
 from .source import HeldTarget, Moment, ServedJob, is_alive, moment_of
-from .watchpoints import Watch, Watchpoints
+from .thread_stops import FATAL, TRAP, arguments_of, is_trivial
+from .watchpoints import Watchpoints
 
-TRAP = 5  # SIGTRAP
 BREAK_CODES = (0x80, 1)  # si_code of SIGTRAP (sigaction(2)): SI_KERNEL, TRAP_BRKPT
 STEP_SECONDS = 0.05  # that an instruction may take while all others stand; then they go on, too
 RANGE_SECONDS = 0.02  # of steps before the debugger is asked again
 MOST_PASSING = 1_000  # instructions within a switch between ranks
-ARGUMENTS_AT = (14 * 8, 13 * 8)  # rdi and rsi in the kernel's registers (<sys/user.h>)
-FATAL = frozenset((3, 4, 6, 7, 8, 11, 24, 25, 31))  # signals that a debugger hears of: those that write a core file
-TRAPPED, STEPPED, WATCHED, SIGNALLED, EXITED, LEFT = "swbreak", "step", "watch", "signal", "exit", "left"
-
-
-@dataclass(frozen=True)
-class RankStop:
-    """What has happened to a rank: `number` is a signal's or an exit status, `watch` what was touched."""
-
-    rank: int
-    kind: str
-    number: int = 0
-    watch: Optional[Watch] = None
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A rank that is not on a processor: where it goes on, and whether it takes a step there."""
-
-    rank: int
-    address: int
-    then_step: bool
 
 
 class ControlledJob(ServedJob):
@@ -77,8 +54,7 @@ class ControlledJob(ServedJob):
         self.attached: Sequence[int] = ()  # ranks that the debugger hears of
         self.is_going = False
         self._threads: Optional[TracedThreads] = None
-        self._process_of: dict[int, int] = {}
-        self._stacks: dict[int, list[tuple[int, int, int]]] = {}  # by process: start, end, rank; ascending
+        self._places = RankPlaces()
         self._arrival: Optional[Arrival] = None
         self._arrived: Optional[int] = None  # the thread with which it has come, if it takes a step there
         self._stepping: Optional[tuple[int, int]] = None  # rank, thread: a step that takes long
@@ -109,37 +85,10 @@ class ControlledJob(ServedJob):
 
     def _decoded(self, threads: TracedThreads) -> Moment:
         moment = moment_of([HeldTarget(pid, threads) for pid in self.pids if is_alive(pid)])
-        self._learn(moment)
+        self._places.learn(moment)
+        for pid, address in self._places.event_functions.items():
+            self.breakpoints.watch_runtime(pid, address)
         return moment
-
-    def _learn(self, moment: Moment) -> None:
-        """Where ranks are, and where their stacks are."""
-        self._process_of = {}
-        self._stacks = {}
-        for viewed in moment.job.processes:
-            table = viewed.moment.table
-            columns = columns_of(table.ranks)
-            if columns.address_spaces:
-                raise UsageError(
-                    f"ranks of the method {table.method} are processes, and can't be controlled",
-                    "leave --control out; the debugger itself can attach to each",
-                )
-            stacks = ((*extent, number) for extent, number in zip(columns.stacks, columns.numbers) if extent != NOWHERE)
-            self._stacks[viewed.pid] = sorted(stacks)
-            self.breakpoints.watch_runtime(viewed.pid, table.event_function)
-            for number in columns.numbers:
-                if not moment.job.spans_processes or moment.job.process(number) is viewed:
-                    self._process_of[number] = viewed.pid
-
-    def _runner(self, pid: int, tid: int) -> Optional[int]:
-        """The rank that a stopped thread runs, by its stack pointer; None if it runs none."""
-        raw = raw_registers(tid)
-        pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
-        stacks = self._stacks.get(pid, [])
-        index = bisect_right(stacks, (pointer, 1 << 64, 0)) - 1
-        if index >= 0 and stacks[index][0] <= pointer < stacks[index][1]:
-            return stacks[index][2]
-        return None
 
     # ---- going on ----
 
@@ -156,8 +105,8 @@ class ControlledJob(ServedJob):
 
     def _put_in(self) -> None:
         assert self._threads is not None
-        self.breakpoints.put_in(self._process_of)
-        self.watchpoints.put_in(self._threads.all, self._process_of)
+        self.breakpoints.put_in(self._places.process_of)
+        self.watchpoints.put_in(self._threads.all, self._places.process_of)
 
     def look(self) -> Optional[RankStop]:
         """See whether something has stopped; where it concerns a rank that is attached to, all stand still after it."""
@@ -167,8 +116,8 @@ class ControlledJob(ServedJob):
             stop = self._threads.next_stop()
             if stop is None:
                 return None
-            if _is_trivial(stop):
-                self.watchpoints.put_in([(stop.pid, stop.tid)], self._process_of)
+            if is_trivial(stop):
+                self.watchpoints.put_in([(stop.pid, stop.tid)], self._places.process_of)
                 self._threads.resume(stop.tid)
                 continue
             found = self._stand([stop]) or self._after_stop()
@@ -242,7 +191,7 @@ class ControlledJob(ServedJob):
         assert self._threads is not None
         if stop.event:
             return self._after_event(stop)
-        rank = self._runner(stop.pid, stop.tid)
+        rank = self._places.runner(stop.pid, stop.tid)
         watched = self._touched(stop)
         if is_ours:
             return self._after_break(stop, rank)
@@ -256,7 +205,7 @@ class ControlledJob(ServedJob):
         return self._after_signal(stop, rank)
 
     def _touched(self, stop: ThreadStop) -> list[RankStop]:
-        watches = self.watchpoints.hit(stop.pid, stop.tid, self._process_of)
+        watches = self.watchpoints.hit(stop.pid, stop.tid, self._places.process_of)
         return [RankStop(watch.rank, WATCHED, TRAP, watch) for watch in watches]
 
     def _after_signal(self, stop: ThreadStop, rank: Optional[int]) -> list[RankStop]:
@@ -270,7 +219,7 @@ class ControlledJob(ServedJob):
         raw = raw_registers(stop.tid)
         pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
         if raw is not None and self.breakpoints.is_of_runtime(stop.pid, pc):
-            found = self._after_runtime_event(stop.pid, *_arguments(raw))
+            found = self._after_runtime_event(stop.pid, *arguments_of(raw))
             self._pass(stop)
             return found
         if rank is not None and self.breakpoints.is_wanted(rank, pc, stop.pid):
@@ -306,7 +255,7 @@ class ControlledJob(ServedJob):
             if known is None:
                 return []
             if kind == AFTER_UNPACK:
-                self._process_of[rank] = pid
+                self._places.process_of[rank] = pid
                 if self._arrival is not None and self._arrival.rank == rank:
                     self.breakpoints.awaited = rank, known.pc
             if rank in self.attached and kind == RANK_EXITED:
@@ -322,7 +271,7 @@ class ControlledJob(ServedJob):
 
     def process_of(self, rank: int) -> Optional[int]:
         """The pid of the process where a rank is, as far as is known."""
-        return self._process_of.get(rank)
+        return self._places.process_of.get(rank)
 
     def defer(self, stop: RankStop) -> None:
         """Tell of a stop again once the job is to go on; a thread at a breakpoint meets it again by itself."""
@@ -354,8 +303,8 @@ class ControlledJob(ServedJob):
         rank = self.rank(number)
         if rank.rank.state == RUNNING and rank.rank.kernel_thread:
             found = self._step_thread(number, rank.rank.kernel_thread, within)
-            place = self._process_of[number], rank.rank.kernel_thread
-            if found is not None and found.rank == number and self._runner(*place) == number:
+            place = self._places.process_of[number], rank.rank.kernel_thread
+            if found is not None and found.rank == number and self._places.runner(*place) == number:
                 self._stepped = rank.stepped()
         else:
             found = self._await(Arrival(number, rank.pc, then_step=True))
@@ -365,10 +314,10 @@ class ControlledJob(ServedJob):
 
     def _step_thread(self, number: int, tid: int, within: range) -> Optional[RankStop]:
         assert self._threads is not None
-        pid = self._process_of[number]
+        pid = self._places.process_of[number]
         deadline = time.monotonic() + RANGE_SECONDS
         self._moment = None
-        self.watchpoints.put_in(self._threads.all, self._process_of)
+        self.watchpoints.put_in(self._threads.all, self._places.process_of)
         while True:
             stop = self._threads.step(tid, STEP_SECONDS)
             if stop is None:
@@ -389,12 +338,12 @@ class ControlledJob(ServedJob):
                     return found[0]
                 continue  # into the signal's handler
             self._threads.deliver(tid, 0)
-            if self._runner(pid, tid) != number:
+            if self._places.runner(pid, tid) != number:
                 return self._switched_out(number, tid)
             raw = raw_registers(tid)
             pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
             if self.breakpoints.is_of_runtime(pid, pc) and raw is not None:
-                found = self._after_runtime_event(pid, *_arguments(raw))
+                found = self._after_runtime_event(pid, *arguments_of(raw))
                 if found:
                     return found[0]
             if pc not in within or self.breakpoints.is_wanted(number, pc, pid) or time.monotonic() > deadline:
@@ -448,16 +397,3 @@ class ControlledJob(ServedJob):
         self._forget_aims()
         self._late.clear()
         super()._release()
-
-
-def _is_trivial(stop: ThreadStop) -> bool:
-    """Whether a thread goes on at once: no debugger hears of it, and no instruction of ours is concerned."""
-    if stop.event:
-        return stop.event not in (*NEW_PROCESS, VFORK_DONE, EXECUTED, ENDED)
-    return stop.signal != TRAP and stop.signal not in FATAL
-
-
-def _arguments(raw: bytes) -> tuple[int, int]:
-    """The first two of a function that a thread has just entered, as 32-bit numbers, the second one signed."""
-    first, second = (int.from_bytes(raw[at : at + 4], "little") for at in ARGUMENTS_AT)
-    return first, second - (1 << 32) if second >> 31 else second

@@ -100,7 +100,7 @@ def _element(register: Register) -> str:
 def description_of(known: Mapping[int, int], every: bool) -> str:
     """The target description for LLDB, which knows no unavailable register: with the integers that the rank has.
 
-    `every`: with all that a rank may have once it runs, because LLDB 19 crashes where a function returns in another one.
+    `every`: with all that a rank may have once it runs. LLDB 19 crashes where a function returns in another register.
     """
     found = "".join(
         f'<reg name="{register.name}" bitsize="{8 * register.size}" regnum="{number}" type="{register.type}"'
