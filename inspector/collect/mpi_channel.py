@@ -20,7 +20,7 @@ from typing import Any, Union
 from .worker_process import Channel
 
 PAUSE = 0.002  # seconds between two looks for a message
-# Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
+# Seconds without a call of MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
 # another process still answered while the first ones had begun it, and answers no more once it begins its own.
 QUIET = 0.3
 

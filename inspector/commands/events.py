@@ -111,12 +111,12 @@ def named(target: str) -> Members:
 
 
 def opened(members: Members) -> list[EventSource]:
-    """Those that can be followed; of the others it is said why not. Raises `TargetError` if there are none."""
+    """Those that can be followed; of the others, print why not. Raises `TargetError` if there are none."""
     tried = [source_of(member) for member in members.found]
     sources = [one for one in tried if isinstance(one, EventSource)]
     problems = [*members.problems, *(one for one in tried if isinstance(one, str))]
     if not sources:
-        raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
+        raise TargetError(f"no process of {members.name} reports events", "; ".join(problems))
     for text in (*problems, *(source.note for source in sources if source.note)):
         print_error("inspector", text)
     return sources

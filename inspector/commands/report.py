@@ -82,7 +82,7 @@ def _run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, launcher_guard  # late: only this needs them
 
     if options.job is None or options.target is not None or way_of(options) != Way():
-        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
+        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave other targets out")
     timeout = seconds_of(options.timeout or "60s", "--timeout")
     status = launcher_guard.keep()
     if status is not None:
