@@ -239,8 +239,8 @@ class Rank:
     `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere). `process` is
     the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
     it had moved when that was so. `thread` is the address of what its runtime has of it as a thread (0: not known or
-    none), `context_at` that of the word that holds `context` (0: not known). `exit_status` is None before it has
-    exited, and where its runtime keeps none. `is_actor`: it is an actor of SimGrid's S4U, and no MPI rank.
+    none), `context_at` that of the word that holds `context` (0: not known). `exit_status` is None before its
+    main has returned, and where its runtime keeps none. `is_actor`: it is an actor of SimGrid's S4U, and no MPI rank.
     """
 
     rank: int

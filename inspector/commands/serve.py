@@ -20,6 +20,7 @@ from pieglobalsfind.shell.signals import cleanup_on_signal
 
 from ..job.target_option import add_target, job_named
 from ..serve import endpoint, instructions
+from ..serve.controlled_job import ControlledJob
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions
 from ..serve.source import ServedJob, source_of_members, source_of_one
@@ -41,6 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--port", metavar="P", help="listen at this port of 127.0.0.1, 0: at a free one")
     where.add_argument("--socket", metavar="PATH", help="listen at a Unix socket")
+    parser.add_argument("--control", action="store_true", help="let the debugger set breakpoints and take steps")
     parser.add_argument("--write", action="store_true", help="let the debugger write a suspended rank's own data")
     parser.add_argument(
         "--files", action="store_true", help="send the job's programs and libraries, to a debugger on another host"
@@ -57,14 +59,19 @@ def run(options: argparse.Namespace) -> int:
         hint = f"start it from GDB: target extended-remote | {shlex.join(['inspector', *sys.argv[1:]])}; or give --port"
         raise UsageError("a debugger is expected on standard input", hint)
     members = job_named(options.job, options.target, options.exe)
-    source = source_of_one(options.target, options.exe) if members is None else source_of_members(members)
-    allowed = Permissions(None if rank is None else (rank,), options.all, options.write, options.files)
+    kind = ControlledJob if options.control else ServedJob
+    source = source_of_one(options.target, options.exe, kind) if members is None else source_of_members(members, kind)
+    allowed = Permissions(None if rank is None else (rank,), options.all, options.write, options.files, options.control)
     check_ranks(source, rank)
     server = Server(source, allowed, lambda sentence: print_error("inspector", sentence))
-    if not is_listening:
-        server.serve_one(os.dup(0), os.dup(1))
-        return 0
-    listen(server, options, port, allowed)
+    with cleanup_on_signal(source.close):
+        try:
+            if is_listening:
+                listen(server, options, port, allowed)
+            else:
+                server.serve_one(os.dup(0), os.dup(1))
+        finally:
+            source.close()
     return 0
 
 

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import Optional
 
-from . import dispatch, stops
+from . import control_packets, dispatch, stops
 from .packets import ACCEPTED, REFUSED, Damaged, Event, Interrupt, Packet, ProtocolError, SendAgain, Splitter, framed
 from .session import ServeSession
 from .stops import Replies
@@ -64,7 +64,7 @@ class ClientChannel:
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Interrupt):
-            self._send(stops.interrupted(self.session))
+            self._send(dispatch.interrupted(self.session))
         elif isinstance(event, SendAgain):
             self._write(self._last)
         elif isinstance(event, Damaged):
@@ -75,6 +75,10 @@ class ClientChannel:
             if self.session.acknowledges:
                 self._write(ACCEPTED)
             self._send(dispatch.replies_to(self.session, event.content))
+
+    def notice(self) -> None:
+        """Threads of a job that is controlled have stopped."""
+        self._send(control_packets.noticed(self.session))
 
     def job_ended(self) -> None:
         """Tell a client that waits for the job."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pieglobalsfind.errors import RanklensError
 
-from . import file_packets, lldb_packets, memory_packets, queries, stops
+from . import control_packets, file_packets, lldb_packets, memory_packets, queries, stops
 from .session import FAILED, UNSUPPORTED, ServeSession
 from .stops import Replies
 
@@ -68,6 +68,19 @@ RESUMING: dict[bytes, Callable[[ServeSession, bytes], Replies]] = {
     b"S": stops.step,
     b"vCont;": stops.v_cont,
 }
+# What these mean instead where the debugger controls ranks.
+CONTROLLING: dict[bytes, Handler] = {
+    b"Z": control_packets.insert,
+    b"z": control_packets.remove,
+    b"vCont?": control_packets.v_cont_query,
+}
+CONTROLLED_RESUMING: dict[bytes, Callable[[ServeSession, bytes], Replies]] = {
+    b"c": control_packets.resume,
+    b"C": control_packets.resume_with_signal,
+    b"s": control_packets.step,
+    b"S": control_packets.step_with_signal,
+    b"vCont;": control_packets.v_cont,
+}
 # Names that are the beginning of longer ones, which mean something else.
 WHOLE = frozenset({b"qC", b"qProcessInfo", b"!", b"?"})
 LETTERS = frozenset(name for name in (*HANDLERS, *RESUMING) if len(name) == 1 and name not in WHOLE)
@@ -80,10 +93,13 @@ def replies_to(session: ServeSession, content: bytes) -> Replies:
         return [b"X09"] if session.is_lldb else []
     try:
         name = _name(content)
+        arguments, controls = content[len(name) :], session.allowed.control
         if name in RESUMING:
-            return RESUMING[name](session, content[len(name) :])
+            return (CONTROLLED_RESUMING if controls else RESUMING)[name](session, arguments)
+        if controls and name in CONTROLLING:
+            return [CONTROLLING[name](session, arguments)]
         if name in HANDLERS:
-            return [HANDLERS[name](session, content[len(name) :])]
+            return [HANDLERS[name](session, arguments)]
     except RanklensError as error:
         if content.startswith((b"vAttach", b"?", b"qXfer:osdata", b"c", b"vCont")):
             session.complain(str(error))
@@ -91,6 +107,13 @@ def replies_to(session: ServeSession, content: bytes) -> Replies:
     except (ValueError, KeyError):  # what makes no sense
         return [FAILED]
     return [UNSUPPORTED]
+
+
+def interrupted(session: ServeSession) -> Replies:
+    """What to send for Ctrl-C."""
+    if session.allowed.control:
+        return control_packets.interrupted(session)
+    return stops.interrupted(session)
 
 
 def _name(content: bytes) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Optional
 
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.targets.live import LiveTarget
 
 from . import documents, registers, stops
 from .packets import LARGEST, as_hex, escaped, hexadecimal
@@ -27,6 +28,7 @@ def supported(session: ServeSession, arguments: bytes) -> bytes:
     session.is_lldb = any(one.startswith(b"xmlRegisters=") and b"mips" in one for one in wanted)
     session.is_multiprocess = b"multiprocess+" in wanted and not session.is_lldb
     more = ";multiprocess+" if session.is_multiprocess else ""
+    more += ";swbreak+;hwbreak+" if session.allowed.control else ""
     return f"PacketSize={LARGEST:x};{FEATURES}{more}".encode()
 
 
@@ -147,7 +149,7 @@ def _features(session: ServeSession, annex: bytes) -> Optional[bytes]:
         return None
     session.begin()
     if session.is_lldb and session.current is not None:
-        return registers.description_of(session.rank().known_registers).encode()
+        return registers.description_of(session.rank().known_registers, session.allowed.control).encode()
     return registers.description().encode()
 
 
@@ -160,7 +162,10 @@ def _auxiliary_vector(session: ServeSession, annex: bytes) -> Optional[bytes]:
 
 def _libraries(session: ServeSession, annex: bytes) -> Optional[bytes]:
     every = len(session.attached) <= FEW
-    return _encoded(documents.library_list(session.rank(), every))
+    rank = session.rank()
+    if isinstance(rank.view.target, LiveTarget):
+        session.libraries_of[rank.rank.rank] = rank.view.target.pid
+    return _encoded(documents.library_list(rank, every))
 
 
 FEW = 8  # ranks whose libraries with hooks make no difference

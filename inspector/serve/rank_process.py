@@ -22,9 +22,11 @@ from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
 from pieglobalsfind.targets.core import CoreTarget
+from pieglobalsfind.targets.frozen import FrozenTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
+from .thread_registers import of_thread
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PAGE = 4096
@@ -47,11 +49,18 @@ class Library:
 class RankProcess:
     """A rank, `rank` as users see it, at one moment."""
 
-    def __init__(self, view: ProcessView, rank: Rank, files: LoadedFiles) -> None:
+    def __init__(
+        self, view: ProcessView, rank: Rank, files: LoadedFiles, registers: Optional[Mapping[int, int]] = None
+    ) -> None:
         self.view = view
         self.rank = rank
         self.files = files
         self.memory = ServedMemory(view, rank)
+        self._registers = registers
+
+    def stepped(self) -> RankProcess:
+        """The rank after its thread alone has executed some instructions on the rank's stack."""
+        return RankProcess(self.view, self.rank, self.files, of_thread(self.rank.kernel_thread))
 
     @cached_property
     def state(self) -> str:
@@ -73,10 +82,14 @@ class RankProcess:
     @cached_property
     def registers(self) -> Union[Mapping[int, int], Absent]:
         """By DWARF number, as far as they are known."""
+        if self._registers is not None:
+            return self._registers
         try:
             rank = self.view.rank(self.rank.rank)
             if rank.state == RUNNING:
-                return self.view.walker.registers_now(rank)
+                registers = self.view.walker.registers_now(rank)
+                is_held = isinstance(self.view.target, FrozenTarget)
+                return {**of_thread(rank.kernel_thread), **registers} if is_held else registers
             return self.view.contexts.saved(rank)  # without what walks stacks, which takes long to load
         except RanklensError as error:
             return Absent(error.sentence, error.hint)

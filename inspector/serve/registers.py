@@ -27,22 +27,26 @@ WORDS = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" 
 DWARF = {"rax": 0, "rdx": 1, "rcx": 2, "rbx": 3, "rsi": 4, "rdi": 5, "rbp": 6, "rsp": 7, "rip": 16, "eflags": 49}
 DWARF.update({f"r{number}": number for number in range(8, 16)})
 TYPES = {"rbp": "data_ptr", "rsp": "data_ptr", "rip": "code_ptr", "eflags": "i386_eflags"}
+SEGMENT = {"e": 50, "c": 51, "s": 52, "d": 53, "f": 54, "g": 55}
+X87 = {"fctrl": 65, "fstat": 66}
 X87_CONTROL = ("fctrl", "fstat", "ftag", "fiseg", "fioff", "foseg", "fooff", "fop")
 GENERIC = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
 
 CORE = (
     *(Register(name, 8, TYPES.get(name, "int64"), DWARF[name]) for name in WORDS),
     Register("eflags", 4, "i386_eflags", DWARF["eflags"]),
-    *(Register(f"{letter}s", 4, "int32") for letter in "csdefg"),
-    *(Register(f"st{number}", 10, "i387_ext") for number in range(8)),
-    *(Register(name, 4, "int", group="float") for name in X87_CONTROL),
+    *(Register(f"{letter}s", 4, "int32", SEGMENT[letter]) for letter in "csdefg"),
+    *(Register(f"st{number}", 10, "i387_ext", 33 + number) for number in range(8)),
+    *(Register(name, 4, "int", X87.get(name, -1), "float") for name in X87_CONTROL),
 )
 SSE = (
-    *(Register(f"xmm{number}", 16, "vec128") for number in range(16)),
-    Register("mxcsr", 4, "i386_mxcsr", -1, "vector"),
+    *(Register(f"xmm{number}", 16, "vec128", 17 + number) for number in range(16)),
+    Register("mxcsr", 4, "i386_mxcsr", 64, "vector"),
 )
 LINUX = (Register("orig_rax", 8, "int"),)
-SEGMENTS = (Register("fs_base", 8, "int"), Register("gs_base", 8, "int"))
+SEGMENTS = (Register("fs_base", 8, "int", 58), Register("gs_base", 8, "int", 59))
+INTEGERS = CORE[: len(WORDS) + 1]
+OF_RUNNING = (*INTEGERS, *SSE)
 ALL = (*CORE, *SSE, *LINUX, *SEGMENTS)
 PC = next(number for number, one in enumerate(ALL) if one.name == "rip")
 # GDB takes for a Linux target only what has orig_rax, and inferiors that it has not set up yet have this very layout.
@@ -93,13 +97,16 @@ def _element(register: Register) -> str:
     return f'<reg name="{register.name}" bitsize="{8 * register.size}" type="{register.type}"{group}/>'
 
 
-def description_of(known: Mapping[int, int]) -> str:
-    """The target description for LLDB, which knows no unavailable register: with what the rank has alone."""
+def description_of(known: Mapping[int, int], every: bool) -> str:
+    """The target description for LLDB, which knows no unavailable register: with the integers that the rank has.
+
+    `every`: with all that a rank may have once it runs. LLDB 19 crashes where a function returns in another register.
+    """
     found = "".join(
         f'<reg name="{register.name}" bitsize="{8 * register.size}" regnum="{number}" type="{register.type}"'
         f' dwarf_regnum="{register.dwarf}" ehframe_regnum="{register.dwarf}"{_generic(register)}/>'
         for number, register in enumerate(ALL)
-        if register.dwarf in known
+        if (register.dwarf in known and register in INTEGERS) or (every and register in OF_RUNNING)
     )
     return f'{HEAD}{MACHINE}<feature name="org.gnu.gdb.i386.core">{FLAGS_TYPE}{found}</feature></target>'
 
@@ -121,8 +128,12 @@ def value(number: int, known: Mapping[int, int]) -> bytes:
 
 
 def known_values(known: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
-    """(number, digits) of every register that is known."""
-    return ((number, _digits(register, known)) for number, register in enumerate(ALL) if register.dwarf in known)
+    """(number, digits) of every integer register that is known: LLDB asks for others when it wants them."""
+    return (
+        (number, _digits(register, known))
+        for number, register in enumerate(ALL)
+        if register.dwarf in known and register in INTEGERS
+    )
 
 
 def _digits(register: Register, known: Mapping[int, int]) -> bytes:

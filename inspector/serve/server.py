@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Optional
 
-from .channel import ClientChannel
+from .channel import CHUNK, ClientChannel
 from .endpoint import is_allowed
 from .session import Permissions, ServeSession
 from .source import ServedJob, ended_descriptor
@@ -31,6 +32,7 @@ class Server:
         self._complain = complain
         self._channels: list[ClientChannel] = []
         self._ends = {pid: ended_descriptor(pid) for pid in source.pids}
+        self._stops = stops_descriptor() if allowed.control else -1
 
     def serve_one(self, source: int, sink: int) -> None:
         """Until the client that reads and writes these descriptors is gone."""
@@ -55,10 +57,14 @@ class Server:
                 poll.register(channel.sink, select.POLLOUT)
             else:
                 poll.register(channel.source, select.POLLIN)
-        for descriptor in self._ends.values():
+        for descriptor in (*self._ends.values(), self._stops):
             if descriptor >= 0:
                 poll.register(descriptor, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(LOOK_AGAIN if -1 in self._ends.values() else None)}
+        if self._stops in ready:
+            os.read(self._stops, CHUNK)
+            for channel in self._channels:
+                channel.notice()
         self._notice_ends(ready)
         for channel in tuple(self._channels):
             if channel.is_sending and channel.sink in ready:
@@ -80,7 +86,8 @@ class Server:
         with suppress(OSError):
             client, peer = listener.accept()
             with client:
-                if len(self._channels) >= MOST_CLIENTS or not is_allowed(client, peer):
+                most = 1 if self._allowed.control else MOST_CLIENTS
+                if len(self._channels) >= most or not is_allowed(client, peer):
                     self._complain("a connection of another user, or one too many, is refused")
                     return
                 if client.family != socket.AF_UNIX:
@@ -94,3 +101,11 @@ class Server:
         for channel in self._channels:
             channel.end()
         self._source.close()
+
+
+def stops_descriptor() -> int:
+    """A file descriptor that can be read once a traced thread has stopped: the kernel tells by SIGCHLD (ptrace(2))."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader

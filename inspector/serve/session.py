@@ -30,13 +30,14 @@ class Permissions:
     """What the user allows the debugger.
 
     `shown` are the ranks that it has from the beginning, None: those that it attaches to. `write`: it may write
-    suspended ranks' data, `files`: it reads the job's files through the connection.
+    suspended ranks' data, `files`: it reads the job's files through the connection, `control`: it controls ranks.
     """
 
     shown: Optional[Sequence[int]]
     every: bool = False
     write: bool = False
     files: bool = False
+    control: bool = False
 
 
 class ServeSession:
@@ -57,6 +58,7 @@ class ServeSession:
         self.documents: dict[bytes, bytes] = {}
         self.listed = 0  # threads that a list of several parts has had
         self.files: set[int] = set()  # descriptors that it has opened
+        self.libraries_of: dict[int, Optional[int]] = {}  # by rank, the process whose libraries the debugger has read
         self.processes: list[bytes] = []  # what is left of a list of processes
         self._complain = complain
         self._complaints: set[str] = set()
@@ -87,7 +89,7 @@ class ServeSession:
 
     def settle(self) -> None:
         """Hold the job if there is something to look at, else let it go on."""
-        if self.attached and not self.is_running:
+        if self.attached and (not self.is_running or self.allowed.control):
             self.source.hold(self)
         else:
             self.source.let_go(self)
@@ -142,6 +144,7 @@ class ServeSession:
         if number not in self.attached:
             raise UsageError(f"rank {number} is not attached to")
         self.attached.remove(number)
+        self.source.forget(number)
         if self.current == number:
             self.current = self.attached[0] if self.attached else None
         self.settle()
@@ -151,7 +154,9 @@ class ServeSession:
         number = self.current if number is None else number
         if number is None or number not in self.attached:
             raise UsageError("no such rank is attached to")
-        return self.moment.rank(number)
+        if self.is_running:
+            raise RanklensError(f"{self.source.name} runs", "interrupt it")
+        return self.source.rank(number)
 
     def running_rank(self) -> Optional[int]:
         """The rank to show after an interrupt: one that runs, or the current one, if it is still there."""
@@ -168,6 +173,12 @@ class ServeSession:
         except RanklensError:
             return False
         return True
+
+    def has_moved(self, number: int, process: Optional[int]) -> bool:
+        """Whether the debugger has read a rank's libraries in another process; it is thought to read them anew then."""
+        before = self.libraries_of.get(number, process)
+        self.libraries_of[number] = process
+        return before != process
 
     # ---- names ----
 

@@ -114,6 +114,9 @@ class ServedJob:
         if not self._holders and self.is_live:
             self._release()
 
+    def forget(self, rank: int) -> None:
+        """A debugger has detached from a rank."""
+
     def close(self) -> None:
         """Let the job go on, whatever holds it."""
         self._holders.clear()
@@ -126,6 +129,10 @@ class ServedJob:
         if self._moment is None:
             raise RanklensError(f"{self.name} runs", "interrupt it")
         return self._moment
+
+    def rank(self, number: int) -> RankProcess:
+        """A rank of the moment; raises `RanklensError`."""
+        return self.moment.rank(number)
 
     def _stop(self) -> None:
         pids = [pid for pid in self.pids if is_alive(pid)]
@@ -184,7 +191,7 @@ def moment_of(targets: Sequence[Target]) -> Moment:
     return Moment(JobView(processes))
 
 
-def source_of_members(members: Members) -> ServedJob:
+def source_of_members(members: Members, kind: type[ServedJob]) -> ServedJob:
     """A whole job; members that can't be opened are left out, unless that leaves none."""
     targets: list[Target] = []
     problem: Optional[RanklensError] = None
@@ -196,7 +203,7 @@ def source_of_members(members: Members) -> ServedJob:
             targets.append(opened)
     if not targets:
         raise problem or TargetError(f"no process of {members.name} can be read")
-    return ServedJob(targets, members.name)
+    return kind(targets, members.name)
 
 
 def _opened(member: JobMember) -> Union[Target, RanklensError]:
@@ -206,10 +213,10 @@ def _opened(member: JobMember) -> Union[Target, RanklensError]:
         return error
 
 
-def source_of_one(what: str, exe: Optional[str]) -> ServedJob:
+def source_of_one(what: str, exe: Optional[str], kind: type[ServedJob]) -> ServedJob:
     """A process, or a file of one."""
     target = open_named(what, exe)
-    return ServedJob([target], target.description)
+    return kind([target], target.description)
 
 
 def is_alive(pid: int) -> bool:

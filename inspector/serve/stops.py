@@ -1,7 +1,7 @@
 """Why the job stands, what makes it go on, and how a debugger hears of both.
 
 Handlers of packets: each takes a session and what follows the packet's name; gives the reply, or several, or none.
-A live job goes on as a whole: nothing steps, and no breakpoint is set.
+A live job goes on as a whole here; control_packets.py has what a debugger does that controls ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STANDS = "a still picture of the job: it can't go on\n"
 LOADER = re.compile(r"/ld-linux[^/]*$|/ld-[0-9.]+\.so$|/ld\.so[^/]*$")
 # Signals that write a core file: Linux's number (signal(7)) to the protocol's (GDB's include/gdb/signals.def)
 SIGNALS = {3: 3, 4: 4, 5: 5, 6: 6, 7: 10, 8: 8, 11: 11, 24: 24, 25: 25, 31: 12}
-NO_STEPS = "ranks are not stepped by this server, `continue` lets the whole job go on\n"
+NO_STEPS = "start the server with --control for steps; `continue` lets the whole job go on\n"
 
 
 def why_stopped(session: ServeSession, arguments: bytes) -> bytes:
@@ -36,13 +36,14 @@ def first_stop(session: ServeSession, number: int) -> bytes:
     return stop(session, number, SIGNALS.get(session.rank(number).signal or 0, TRAP))
 
 
-def stop(session: ServeSession, number: int, signal: int) -> bytes:
-    """The reply for a rank that stands."""
+def stop(session: ServeSession, number: int, signal: int, reason: bytes = b"") -> bytes:
+    """The reply for a rank that stands; `reason` is what it says of why."""
     session.current = number
     parts = [b"T%02xthread:%s;" % (signal, session.thread_id(number))]
     if session.is_lldb:
         parts += _for_lldb(session, number)
-    return b"".join(parts)
+        reason = reason or b"reason:signal;"
+    return b"".join((*parts, reason))
 
 
 def _for_lldb(session: ServeSession, number: int) -> Iterator[bytes]:
@@ -51,7 +52,6 @@ def _for_lldb(session: ServeSession, number: int) -> Iterator[bytes]:
     yield b"hexname:%s;" % packets.as_hex(f"rank {number}: {rank.state}")
     yield b"threads:%x;thread-pcs:%x;" % (FIRST_PID + number, rank.pc)
     yield from (b"%02x:%s;" % value for value in registers.known_values(rank.known_registers))
-    yield b"reason:signal;"
 
 
 # ---- going on ----
@@ -86,7 +86,7 @@ def _refused(session: ServeSession, why: str) -> Replies:
         return [FAILED]
     if session.source.has_ended:
         return _ended(session)
-    return [_console(why), stop(session, number, TRAP)]
+    return [console(why), stop(session, number, TRAP)]
 
 
 def _continued(session: ServeSession) -> Replies:
@@ -112,7 +112,12 @@ def interrupted(session: ServeSession) -> Replies:
         if session.source.has_ended:
             return _ended(session)
         session.is_running = True
-        return [_console(f"{error}; it goes on\n")]
+        return [console(f"{error}; it goes on\n")]
+    return standing(session)
+
+
+def standing(session: ServeSession) -> Replies:
+    """The job stands because of Ctrl-C: shown is a rank that runs."""
     number = session.running_rank()
     if number is not None:
         return [stop(session, number, INTERRUPTED)]
@@ -127,7 +132,12 @@ def _gone(session: ServeSession) -> Replies:
         why = ""
     except RanklensError as error:
         why = f"{error}\n"
-    return [_console(why), *_exit(session, number)]
+    return [console(why), *_exit(session, number)]
+
+
+def rank_exited(session: ServeSession, number: int, status: int) -> Replies:
+    """The rank's main has returned."""
+    return _exit(session, number, status)
 
 
 def job_ended(session: ServeSession) -> Replies:
@@ -143,18 +153,20 @@ def _ended(session: ServeSession) -> Replies:
     if number is None:
         return [FAILED]
     why = f"{session.source.name} has ended; only the process that started it knows its exit status\n"
-    return [_console(why), *_exit(session, number)]
+    return [console(why), *_exit(session, number)]
 
 
-def _exit(session: ServeSession, number: int) -> Replies:
-    reply = b"W00;process:%x" % (FIRST_PID + number) if session.is_multiprocess else b"W00"
-    session.attached.remove(number)
-    session.current = session.attached[0] if session.attached else None
-    session.source.let_go(session)
+def _exit(session: ServeSession, number: int, status: int = 0) -> Replies:
+    reply = b"W%02x" % status
+    if session.is_multiprocess:
+        reply += b";process:%x" % (FIRST_PID + number)
+    session.is_running = False
+    session.detach(number)
     return [reply]
 
 
-def _console(text: str) -> bytes:
+def console(text: str) -> bytes:
+    """A line in the debugger's console."""
     return b"O" + packets.as_hex(text)
 
 
@@ -173,7 +185,7 @@ def breakpoint_packet(session: ServeSession, arguments: bytes) -> bytes:
     path = session.rank().view.translator.owner(where).path
     if LOADER.search(path):
         return OK
-    session.complain("breakpoints are not set through this server, the debugger's extension sets them")
+    session.complain("start the server with --control for breakpoints")
     return FAILED
 
 

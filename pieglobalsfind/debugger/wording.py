@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.model import EXITED, RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
 from pieglobalsfind.ranks.translate import IN_USE, UNUSED
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
 
@@ -53,7 +53,7 @@ def _message(peer: int, tag: int, is_sent: bool, number: str) -> str:
 def state_word(rank: Rank) -> str:
     """`blocked`, or `exited (7)` with the status if that is known; `actor, ready` of what is no MPI rank."""
     state = f"actor, {rank.state}" if rank.is_actor else rank.state
-    return state if rank.exit_status is None else f"{state} ({rank.exit_status})"
+    return f"{state} ({rank.exit_status})" if rank.state == EXITED and rank.exit_status is not None else state
 
 
 def noun(ranks: Sequence[Rank]) -> str:

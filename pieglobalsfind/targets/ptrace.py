@@ -86,7 +86,7 @@ class Standstill:
             while threads:
                 tid, signal = threads.popitem()
                 self.ended = time.monotonic()
-                if _ptrace(DETACH, tid, 0, signal):
+                if ptrace(DETACH, tid, 0, signal):
                     _release_running(tid)
 
     def _is_ours(self) -> bool:
@@ -99,7 +99,7 @@ class Standstill:
         while any(new.values()):
             waiting = {tid: (pid, time.monotonic()) for pid, tids in new.items() for tid in tids}
             for tid, (pid, _) in waiting.items():
-                _ptrace(INTERRUPT, tid, 0, 0)
+                ptrace(INTERRUPT, tid, 0, 0)
                 self.asked[pid] = time.monotonic()
             self._wait_for(waiting)
             new = {pid: self._new_threads(pid) for pid in self._signals}
@@ -118,7 +118,7 @@ class Standstill:
         for tid in tids:
             if time.monotonic() > self._deadline:
                 raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
-            refused = _ptrace(SEIZE, tid, 0, 0)
+            refused = ptrace(SEIZE, tid, 0, 0)
             if refused == errno.EPERM and has_exited(tid):
                 continue  # the kernel says EPERM of a zombie, too
             if refused not in (0, errno.ESRCH):
@@ -182,7 +182,7 @@ def _signal_of(status: int) -> int:
 
 def _release_running(tid: int) -> None:
     """Let go of a thread that has not stopped yet, which it has to before that (ptrace(2), PTRACE_DETACH)."""
-    _ptrace(INTERRUPT, tid, 0, 0)
+    ptrace(INTERRUPT, tid, 0, 0)
     deadline = time.monotonic() + STUCK
     while time.monotonic() < deadline:
         try:
@@ -190,7 +190,7 @@ def _release_running(tid: int) -> None:
         except ChildProcessError:
             return
         if ready:
-            _ptrace(DETACH, tid, 0, max(_signal_of(status), 0))
+            ptrace(DETACH, tid, 0, max(_signal_of(status), 0))
             return
         time.sleep(NAP)
 
@@ -208,7 +208,7 @@ def raw_registers(tid: int) -> Optional[bytes]:
     """The general registers of a stopped thread as the kernel has them, None if they can't be read."""
     buffer = ctypes.create_string_buffer(REGISTERS_SIZE)
     vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), len(buffer))
-    return None if _ptrace(GETREGSET, tid, NT_PRSTATUS, ctypes.addressof(vector)) else buffer.raw
+    return None if ptrace(GETREGSET, tid, NT_PRSTATUS, ctypes.addressof(vector)) else buffer.raw
 
 
 def by_dwarf_number(raw: Optional[bytes]) -> Union[dict[int, int], Absent]:
@@ -274,6 +274,12 @@ def _library() -> Any:
     return library
 
 
-def _ptrace(request: int, tid: int, address: int, data: int) -> int:
+def ptrace(request: int, tid: int, address: int, data: int) -> int:
     """0, or an errno value."""
     return ctypes.get_errno() if _library().ptrace(request, tid, address, data) == -1 else 0
+
+
+def ptrace_value(request: int, tid: int, address: int) -> int:
+    """What a request returns, -1 if it fails."""
+    value: int = _library().ptrace(request, tid, address, 0)
+    return value

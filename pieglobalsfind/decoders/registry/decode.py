@@ -179,7 +179,7 @@ def _rank(
         record,
         -1 if rank_record.process == layout.NONE else rank_record.process,
         rank_record.moves,
-        rank_record.exit_status - 1 if state == model.EXITED and rank_record.exit_status else None,
+        rank_record.exit_status - 1 if rank_record.exit_status else None,
         context_at=record + layout.CONTEXT_AT,
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gdb.places import RANKS, SOURCES, Places, hold, make_core
+from tests.support.inspector.turns import Turns
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until_it_loops
@@ -27,3 +28,8 @@ def places(start_job: StartJob, rankrun: Path, program: Path) -> Places:
 @pytest.fixture
 def core(places: Places, tmp_path: Path) -> Path:
     return make_core(places.pid, tmp_path)
+
+
+@pytest.fixture
+def turns(start_job: StartJob, shared: Shared, tmp_path: Path) -> Turns:
+    return Turns(start_job, shared, tmp_path)

@@ -20,7 +20,7 @@ GOOD = (
     "qXfer:osdata:read:processes:0,400", "qXfer:threads:read::0,400", "qXfer:libraries-svr4:read::0,400",
     "qXfer:auxv:read::0,400", "qXfer:exec-file:read:{pid}:0,400", "qXfer:features:read:target.xml:0,400",
     "qGetTLSAddr:p{pid}.{pid},0,{address}", "M{address},4:00000000", "X{address},2:ab", "Z0,{address},1",
-    "z0,{address},1",
+    "z0,{address},1", "Z2,{address},4", "Z4,{address},8", "z2,{address},4", "vCont;r{address},{address}:p{pid}.{pid}",
     "qMemoryRegionInfo:{address}", "jThreadsInfo", "qHostInfo", "qProcessInfo", "qfProcessInfo:pid:{decimal};",
     "qsProcessInfo", "qProcessInfoPID:{decimal}", "qLaunchGDBServer;host:h;", "qShlibInfoAddr",
     "QThreadSuffixSupported",
@@ -66,12 +66,13 @@ def has_answered(client: Client, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.parametrize("options", [(), ("--control",)], ids=["reading", "controlling"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_packets(seed: int, places: Places) -> None:
+def test_packets(seed: int, options: tuple[str, ...], places: Places) -> None:
     """The seed names the run; without `c`, which ends a conversation until Ctrl-C."""
     chance = random.Random(seed)
     values = {name: owned.value for name, owned in places.owned.items()}
-    with listening(places.pid, "--port", 0) as (address, process):
+    with listening(places.pid, "--port", 0, *options) as (address, process):
         client = connected(address)
         for _ in range(PACKETS):
             data = a_packet(chance, places)
