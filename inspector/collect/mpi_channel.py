@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import select
+import socket
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +19,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Union
 
-from .worker_process import Channel
+from . import mpi_library
+from .worker_process import Channel, work_and_end
 
 PAUSE = 0.002  # seconds between two looks for a message
 # Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
@@ -27,9 +30,10 @@ QUIET = 0.3
 
 @dataclass(frozen=True)
 class Unavailable:
-    """There is no mpi4py, or no MPI for it."""
+    """There is no mpi4py, or no MPI for it: "--mpi needs" the reason, and what to install."""
 
     reason: str
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -55,21 +59,24 @@ class ChannelMessage:
     content: bytes
 
 
-def choose_library() -> None:
-    """Have mpi4py's wheel load Open MPI's library where that is the launcher's; it prefers MPICH's otherwise."""
-    if "OMPI_COMM_WORLD_RANK" in os.environ or ("PMIX_RANK" in os.environ and "PMI_RANK" not in os.environ):
-        os.environ.setdefault("MPI4PY_MPIABI", "openmpi")
-
-
 def speak(channel: Channel) -> None:
     """Until the order is None, and everything has been sent."""
-    choose_library()
+    site = mpi_library.of_launch(os.environ)
     try:
+        mpi_library.choose(site, channel.fileno(), f"from {__name__} import speak_again; speak_again()")
         from mpi4py import MPI
     except ImportError as error:
-        channel.send(Unavailable(str(error)))
+        channel.send(Unavailable(*mpi_library.why_not(site, error)))
         return
     world = MPI.COMM_WORLD
+    started = mpi_library.processes_of_launch(os.environ)
+    if world.Get_size() == 1 < started:
+        hint = "srun: add --mpi=pmi2 (MPICH) or --mpi=pmix (Open MPI); else use the launcher of mpi4py's MPI"
+        name = MPI.Get_library_version().partition("\n")[0].rstrip("\0")
+        channel.send(
+            Unavailable(f"an MPI that its launcher knows: {started} collectors don't find each other by {name}", hint)
+        )
+        return
     channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
     simple_queue: Told = SimpleQueue()
     teller = Thread(target=tell, args=(channel, simple_queue), daemon=True)
@@ -128,3 +135,8 @@ def is_done(mpi: Any, request: Any) -> bool:
         return bool(request.Test())
     except mpi.Exception:
         return True
+
+
+def speak_again() -> None:
+    """What the second start does (`mpi_library.choose`); its channel is named on the command line."""
+    work_and_end(speak, Channel(socket.socket(fileno=int(sys.argv[1]))), os.getppid(), False)
