@@ -20,7 +20,7 @@ from typing import Any, Optional
 
 import pytest
 
-from inspector.collect.collectors import sources_of
+from inspector.collect.host_reading import sources_of
 from inspector.job.recorder import is_running
 from pieglobalsfind.jobs.members import Members, members_of
 from pieglobalsfind.jobs.processes import descendants, processes

@@ -22,7 +22,7 @@ from tests.support.sites import Site, agents, alive, children, setting
 from tests.support.waiting import wait_until
 
 from .test_checkpoint import wait_for_next
-from .test_collectors import libraries, report_in
+from .test_collectors import report_in
 from .test_tools import RANKS, check_ranks
 
 
@@ -137,25 +137,46 @@ def test_a_lost_transport_leaves_no_process(
 # ---- the tools ----
 
 
-def test_collectors_report_all_hosts(launcher: SiteLauncher, start_job: StartJob, build: Build, tmp_path: Path) -> None:
-    """Under Slurm as a step beside the job's own."""
+def collect(launcher: SiteLauncher, process: int, *words: str) -> str:
+    """What a collector on each host prints together, as a user types it: under Slurm as a step beside the job's own."""
+    command = launcher.command(BIN / "inspector", *words)
+    if command[0] == "srun":
+        command[1:1] = ["--overlap", f"--jobid={setting(process, 'SLURM_JOB_ID')}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=launcher.full_environment())
+    assert done.returncode == 0 or launcher.name == "mpich", done.stderr  # whose own end over TCP may fail
+    return done.stdout
+
+
+def test_collectors_answer_for_all_hosts(launcher: SiteLauncher, start_job: StartJob, build: Build) -> None:
+    """Of the job that is named, and of the only one that is there."""
     program = build("placed.c")
     job = start(start_job, launcher, "-n", RANKS, "--procs", 3, program)
     job.wait_for("waits", times=RANKS)
     process = children(agents(program)[0])[0]
     job_id = members_of(str(process)).name.partition(" ")[2]
-    report = [str(BIN / "inspector"), "report", "--json", "--mpi", "--job", job_id]
-    command = launcher.command(*report)
-    if command[0] == "srun":
-        command[1:1] = ["--overlap", f"--jobid={setting(process, 'SLURM_JOB_ID')}"]
-    environment = launcher.full_environment()
-    if launcher.compiler == "mpicc.mpich":
-        environment["LD_LIBRARY_PATH"] = str(libraries(tmp_path))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == 0 or launcher.name == "mpich", done.stderr  # whose own end over TCP may fail
-    found = report_in(done.stdout)
+    found = report_in(collect(launcher, process, "report", "--json", "--mpi", "--job", job_id))
     check_ranks(found)
     assert found["warnings"] == []
+
+    name = job_id if launcher.command()[0] != "srun" else f"{setting(process, 'SLURM_JOB_ID')}.0"
+    found = report_in(collect(launcher, process, "stacks", "--json", "--mpi", "--job", name))
+    (stack,) = found["stacks"]
+    assert found["job"] == job_id and stack["ranks"] == f"0-{RANKS - 1}" and found["missing"] == []
+    assert [call["function"] for call in stack["calls"]] == ["main", "wait", "MPI_Recv"]
+
+    found = report_in(collect(launcher, process, "waits", "--json", "--mpi"))
+    assert found["target"] == f"job {job_id}"
+    assert found["waits"] == [{"rank": rank, "for": rank} for rank in range(RANKS)]
+    assert found["cycles"] == [[rank] for rank in range(RANKS)], "each in one host"
+
+    lines = collect(launcher, process, "events", "--no-follow", "--json", "--mpi").splitlines()
+    first, *events = (json.loads(line) for line in lines if line.startswith("{"))
+    assert first["process_count"] == 3 and [one["process"] for one in first["processes"]] == [0, 1, 2]
+    told = [(one["event"], one["rank"]) for one in events]
+    assert sorted(rank for event, rank in told if event == "created") == list(range(RANKS))
+    left, arrived = ([rank for event, rank in told if event == kind] for kind in ("leaves", "arrived"))
+    assert sorted(left) == sorted(arrived) and left
+    assert [one["realtime"] for one in events] == sorted(one["realtime"] for one in events)
     os.kill(agents(program)[0], signal.SIGKILL)  # srun, which is killed with the test, would leave them
     job.finish()
     wait_until_gone(program)
