@@ -1,4 +1,4 @@
-"""The processes of a launch on all its hosts, as a launcher tells tools that connect to it by PMIx (PMIx 4, chapter 17).
+"""The processes of a launch on all its hosts, as a launcher tells tools that connect to it by PMIx.
 
 Takes the pid of such a launcher on this host (`prterun`, `prte`: Open MPI 5, PRRTE); asks it by PMIx_tool_init and a
 query of PMIX_QUERY_PROC_TABLE. The launcher's own library is loaded, in a process that may hang or die. It connects by
@@ -129,11 +129,10 @@ def library_of(launcher: int) -> str:
 
 def _query(library: ctypes.CDLL, key: bytes, namespace: bytes = b"") -> Value:
     keys = (c_char_p * 2)(key, None)
-    qualifier = Info(key=NAMESPACE)
+    query = Query(keys, None, 0)
     if namespace:
         kept = ctypes.create_string_buffer(namespace)
-        qualifier.value = Value(STRING, ctypes.addressof(kept))
-    query = Query(keys, ctypes.pointer(qualifier), int(bool(namespace)))
+        query = Query(keys, ctypes.pointer(Info(key=NAMESPACE, value=Value(STRING, ctypes.addressof(kept)))), 1)
     results, count = POINTER(Info)(), c_size_t()
     status = library.PMIx_Query_info(byref(query), c_size_t(1), byref(results), byref(count))
     _check(library, f"PMIx_Query_info of {key.decode()}", status)
