@@ -22,7 +22,7 @@ from typing import Any, Union
 from . import mpi_library
 from .worker_process import Channel, work_and_end
 
-PAUSE = 0.002  # seconds between two looks for a message
+PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks for a message; longer while none comes
 # Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
 # another process still answered while the first ones had begun it, and answers no more once it begins its own.
 QUIET = 0.3
@@ -82,11 +82,12 @@ def speak(channel: Channel) -> None:
     teller = Thread(target=tell, args=(channel, simple_queue), daemon=True)
     teller.start()
     sent: list[Any] = []  # requests, kept until they are done
-    ends = False
+    ends, pause = False, PAUSE
     while sent or not ends:
-        pass_on(MPI, simple_queue)
+        is_idle = not pass_on(MPI, simple_queue) and not sent
+        pause = min(2 * pause, LONGEST_PAUSE) if is_idle else PAUSE
         sent = [one for one in sent if not is_done(MPI, one)]
-        readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
+        readable, _, _ = select.select([] if ends else [channel], [], [], pause)
         if readable:
             order = channel.receive()
             ends = order is None
@@ -95,7 +96,8 @@ def speak(channel: Channel) -> None:
     together = world.Ibarrier()
     while not is_done(MPI, together):
         pass_on(MPI, simple_queue)  # or who has sent what is not needed here any more never comes to the barrier
-        time.sleep(PAUSE)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
     simple_queue.put(Ending())
     simple_queue.put(None)
     teller.join()
@@ -113,12 +115,14 @@ def tell(channel: Channel, simple_queue: Told) -> None:
             channel.send(one)
 
 
-def pass_on(mpi: Any, simple_queue: Told) -> None:
-    """What has come from others."""
-    world, status = mpi.COMM_WORLD, mpi.Status()
+def pass_on(mpi: Any, simple_queue: Told) -> int:
+    """What has come from others; returns how many messages."""
+    world, status, count = mpi.COMM_WORLD, mpi.Status(), 0
     while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
         place, tag = status.Get_source(), status.Get_tag()
         simple_queue.put(ChannelMessage(place, tag, world.recv(source=place, tag=tag)))
+        count += 1
+    return count
 
 
 def send(mpi: Any, order: ChannelMessage) -> list[Any]:

@@ -1,7 +1,7 @@
 """Collectors on AMPI jobs of two hosts, under each launcher that sites have (tests/support/site_launchers.py).
 
-Of charmrun's builds the processes are started by `charmrun ++mpiexec` with the launcher, of builds on MPI (machine layer
-`mpi`) by the launcher itself: `srun ./program`.
+Of charmrun's builds the processes are started by `charmrun ++mpiexec` with the launcher, of builds on MPI (machine
+layer `mpi`) by the launcher itself: `srun ./program`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 TRACEME, CONT, GETREGS, SETREGS, ATTACH, DETACH, SETOPTIONS = 0, 7, 12, 13, 16, 17, 0x4200
 TRACECLONE, TRACEEXEC = 0x8, 0x10  # options
@@ -77,11 +78,10 @@ def symbols(pid: int) -> dict[str, int]:
 
 def in_file(elf: ELFFile, start: int) -> dict[str, int]:
     first = min(one["p_vaddr"] for one in elf.iter_segments("PT_LOAD"))
-    tables = [elf.get_section_by_name(name) for name in (".symtab", ".dynsym")]
+    tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
     return {
         symbol.name: start - first + symbol["st_value"]
         for table in tables
-        if table is not None
         for symbol in table.iter_symbols()
         if symbol.name in (*NAMES, *OPTIONAL) and symbol["st_shndx"] != "SHN_UNDEF"
     }
@@ -154,7 +154,7 @@ class Starter:
     def entry(self) -> int:
         """Where the program begins once the loader has loaded all that it needs (getauxval(3))."""
         data = Path(f"/proc/{self.pid}/auxv").read_bytes()
-        return next(value for key, value in struct.iter_unpack("=QQ", data) if key == AT_ENTRY)
+        return int(next(value for key, value in struct.iter_unpack("=QQ", data) if key == AT_ENTRY))
 
     def acquired(self, known: dict[str, int]) -> Acquired:
         """Read the table."""
