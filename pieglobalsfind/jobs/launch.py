@@ -17,7 +17,8 @@ from pieglobalsfind.jobs.processes import PROXY, HostProcess, ancestors, descend
 MPICH = ("mpiexec.hydra", PROXY, "mpiexec.mpich", "mpirun.mpich")
 OPEN_MPI = ("mpiexec.openmpi", "mpirun.openmpi", "orterun", "orted", "prun", "prte", "prterun", "prted")
 LAST_STEP = 0xFFFFFFF0  # slurm.h, SLURM_MAX_NORMAL_STEP_ID: above are batch scripts and what else is not of srun
-LAUNCHERS = frozenset(("charmrun", "mpirun", "mpiexec", "srun", "slurmstepd", *MPICH, *OPEN_MPI))
+SLURM = ("srun", "slurmstepd", "slurmstepd-wlm")  # the last is Debian's name
+LAUNCHERS = frozenset(("charmrun", "mpirun", "mpiexec", *SLURM, *MPICH, *OPEN_MPI))
 
 
 @dataclass(frozen=True)

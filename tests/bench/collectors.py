@@ -82,8 +82,9 @@ def run() -> Result:
     return Result(
         "Collectors of many nodes",
         f"{COLLECTORS} collectors under MPICH's mpiexec on this one machine, in one tree, each of which sees one "
-        "process of the job, and the stacks of all ranks together. Beside it, as often, a C program that calls MPI_Init and "
-        f"MPI_Reduce. Elapsed time, on {os.cpu_count()} processors; on nodes of their own they do not share one.",
+        "process of the job, and the stacks of all ranks together. Beside it, as often, a C program that calls "
+        f"MPI_Init and MPI_Reduce. Elapsed time, on {os.cpu_count()} processors: all collectors share them, as nodes "
+        "do not.",
         (
             Measurement(f"first output of `inspector stacks --mpi`, {COLLECTORS} collectors", seconds, "s", LIMIT),
             Measurement("processor time of them all", processor, "s"),

@@ -66,7 +66,8 @@ def symbols(pid: int) -> dict[str, int]:
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         words = line.split(None, 5)
         path = words[5] if len(words) == 6 else ""
-        if not path.startswith("/") or path in seen or words[2] != "00000000":
+        is_file = path.startswith("/") and not path.startswith("/memfd:") and not path.endswith(" (deleted)")
+        if not is_file or path in seen or words[2] != "00000000":
             continue
         seen.add(path)
         start = int(words[0].partition("-")[0], 16)
