@@ -94,6 +94,7 @@ class Starter:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.threads = {pid}
+        self.lacks = ""  # what is said where it ends
 
     def read(self, address: int, size: int) -> bytes:
         with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:
@@ -115,23 +116,24 @@ class Starter:
         return data.partition(b"\0")[0].decode()
 
     def run_to(self, address: int) -> int:
-        """Run until a thread is about to execute what is at an address, and return that thread.
+        """Run until a thread is about to execute what is at an address (0: nothing), and return that thread.
 
-        A program that takes its place is followed to its entry in place of that: -1.
+        It is -1 where another program has taken the launcher's place meanwhile.
         """
-        kept = self.read(address, 1)
-        self.write(address, INT3)
+        kept = self.read(address, 1) if address else b""
+        if address:
+            self.write(address, INT3)
         self.go_on(self.pid)
         while True:
             tid, status = os.waitpid(-1, 0x40000000)  # __WALL
             if not os.WIFSTOPPED(status):
                 self.threads.discard(tid)
                 if tid == self.pid:
-                    sys.exit(f"the launcher has ended, status {os.waitstatus_to_exitcode(status)}")
+                    sys.exit(f"the launcher has ended, status {os.waitstatus_to_exitcode(status)}{self.lacks}")
                 continue
             self.threads.add(tid)
             if status >> 16 == EVENT_EXEC:
-                self.threads = {self.pid}
+                self.threads, self.lacks = {self.pid}, ""
                 return -1
             if os.WSTOPSIG(status) == signal.SIGTRAP and not status >> 16 and self.is_at(tid, address):
                 self.write(address, kept)
@@ -191,8 +193,10 @@ def launch(words: list[str]) -> None:
             pass
         known = symbols(pid)
         missing = [name for name in NAMES if name not in known]
-        if missing:  # a wrapper, such as a shell, or a launcher without the interface
-            sys.exit(f"{words[0]} has no {', '.join(missing)}")
+        if missing:  # a wrapper that will execute the launcher, or a launcher without the interface
+            starter.lacks = f", it has no {', '.join(missing)}"
+            tid = starter.run_to(0)
+            continue
         starter.write(known["MPIR_being_debugged"], struct.pack("=i", 1))
         tid = starter.run_to(known["MPIR_Breakpoint"])
     print(json.dumps(asdict(starter.acquired(known))), flush=True)
