@@ -13,7 +13,7 @@ def _ranklens_autoload() -> None:
     try:
         path = library.filename if library is not None else None
     except UnicodeDecodeError:
-        print("ranklens lies in a folder whose name is not UTF-8, which GDB can't tell: source gdbext/rank.py yourself")
+        print("ranklens lies in a folder whose name is not UTF-8, so GDB can't load it: source gdbext/rank.py yourself")
         return
     if not path:
         return

@@ -160,8 +160,8 @@ class Extension:
         with warnings("a running rank's register may have changed"):
             for name in self.face.selection.undo_register_writes():
                 gdb.write(
-                    f"warning: ${name} is as it was: what you have selected is suspended, and GDB would write the "
-                    "register of the thread, on which another rank runs\n",
+                    f"warning: ${name} is unchanged: the selected rank is suspended, and GDB would write the "
+                    "register of its thread, on which another rank runs\n",
                     gdb.STDERR,
                 )
 
@@ -173,7 +173,7 @@ class Extension:
         """GDB may be amid a walk over breakpoints: what follows from it is done by `_settle`."""
         with warnings("the breakpoint may be missing in ranks"):
             self.breakpoints.changed(breakpoint)
-        with warnings("the watchpoint may mean another rank after a while"):
+        with warnings("the watchpoint may come to mean another rank"):
             self.face.watches.noticed(breakpoint, self.face.inferiors.rank_in_focus)
         self._post_settling()
 
@@ -217,7 +217,7 @@ class Extension:
         self._unread_libraries.settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
-            self.face.selection.forget("GDB's symbols are new")
+            self.face.selection.forget("GDB's symbols have changed")
         if self._follow_thread():
             self._show()
 
@@ -265,7 +265,7 @@ def switch_on() -> None:
     global _extension
     if _extension is None:
         # Half of it would stay in GDB, beside the one of the next attempt.
-        with uninterrupted(), warnings("the extension is not there, source it again once the process is gone"):
+        with uninterrupted(), warnings("the extension is not loaded; source it again after the process has ended"):
             _extension = Extension()
         if _extension is not None:
             _extension.begin()

@@ -19,7 +19,7 @@ from .commands import COMMANDS
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Takes words behind options, too: `inspector globals 4711 --differ 'phys*'`."""
+    """Takes words after options, too: `inspector globals 4711 --differ 'phys*'`."""
 
     _is_inside = False
 
@@ -55,10 +55,10 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
     """With all that one command takes and the names of the others, or, without a name, with all of everything."""
     top = argparse.ArgumentParser(
         prog="inspector",
-        description="Look into MPI programs whose ranks share a process. Nothing is changed, but by a "
+        description="Inspect MPI programs whose ranks share a process. Nothing is changed, except by a "
         "debugger on serve --write. A running process pauses for milliseconds while it is read: --nonblocking never "
         "stops it, --freeze holds it for the whole command.",
-        epilog=f"`inspector COMMAND --help` has a command's options; docs/inspector.md is about all of them; {pages()}",
+        epilog=f"`inspector COMMAND --help` has a command's options; docs/inspector.md describes them all; {pages()}",
     )
     top.add_argument("--version", action=Version)
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)

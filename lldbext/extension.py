@@ -14,9 +14,9 @@ from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
 from lldbext.stops import stop_hook
 
 OLDEST = 14
-COMPLETE = 16  # what an older one lacks is said
+COMPLETE = 16  # what an older one lacks is printed
 
-PRELOAD = "target.preload-symbols"  # of ranks that nobody looks at nothing need be read
+PRELOAD = "target.preload-symbols"  # of ranks that are not looked at nothing need be read
 NOT_ALL = "target.process.experimental.os-plugin-reports-all-threads"  # a step outlives its rank's wait
 
 _on: set[int] = set()

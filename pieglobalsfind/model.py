@@ -182,7 +182,7 @@ class Waiting:
 
     Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
     MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has and
-    nobody tells, and why; they are -2 and 0 then.
+    unknown, and why; they are -2 and 0 then.
     """
 
     call: str
@@ -255,7 +255,7 @@ class Rank:
 class RankTable:
     """All that is known of a process's ranks at one moment; `ranks` are in ascending order.
 
-    What has a default here is told by registries alone, or by some runtimes.
+    What has a default here comes from registries alone, or from some runtimes.
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
     `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
     `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order, and

@@ -61,7 +61,7 @@ class Language:
 
 
 class SymbolNames:
-    """` <symbol+4>` behind addresses, as GDB has it."""
+    """` <symbol+4>` after addresses, as GDB has it."""
 
     def __init__(self) -> None:
         self._pointer = gdb.lookup_type("void").pointer()

@@ -1,9 +1,9 @@
 """Backtraces of many ranks without GDB's frames: the text that `bt` prints with each rank selected, not selecting it.
 
 Takes ranks and a backtrace command. GDB prints the backtraces of ranks in which there is a frame that it has not shown
-yet; all the others are filled into what it has shown (frame_lines.py). Where that can't be told, GDB's frames tell it.
+yet; all the others are filled into what it has shown (frame_lines.py). Where that is unknown, GDB's frames say it.
 
-This spares moving GDB's symbols to each rank, after which GDB reads the functions of its files anew.
+This spares moving GDB's symbols to each rank, after which GDB reads the functions of its files again.
 """
 
 from __future__ import annotations

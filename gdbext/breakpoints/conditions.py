@@ -84,7 +84,7 @@ class ConditionNames:
         return ""
 
     def _may_be_steppings(self, symbol: Any, name: str) -> bool:
-        """Whether it is a variable or a function in what is in focus; GDB itself looks up static members anew."""
+        """Whether it is a variable or a function in what is in focus; GDB itself looks up static members again."""
         if not (symbol.is_variable or symbol.is_function) or symbol.needs_frame or symbol.symtab is None:
             return False
         home = symbol.symtab.objfile
@@ -110,7 +110,7 @@ class ConditionNames:
 
     def _refusal(self, name: str) -> TargetError:
         return TargetError(
-            f"rank {self._rank}'s {name} can't be told while rank {self._stepping} steps",
+            f"rank {self._rank}'s {name} can't be read while rank {self._stepping} steps",
             "the step ends here; `continue`, or delete the condition",
         )
 

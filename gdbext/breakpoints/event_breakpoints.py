@@ -57,7 +57,7 @@ class CallBreakpoint(Pinned):
 
 
 def as_a_whole(handle: Callable[[], bool]) -> bool:
-    """What has to be done at an event: Ctrl-C in the midst of it stops the target behind it."""
+    """What has to be done at an event: Ctrl-C in the midst of it stops the target after it."""
     try:
         with uninterrupted(), warnings("breakpoints in ranks may be missing"):
             return handle()

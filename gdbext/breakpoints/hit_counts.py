@@ -68,7 +68,7 @@ class Hits:
             known.pop(number, None)
 
     def clear(self) -> None:
-        """The program is run again, and GDB begins to count anew."""
+        """The program is run again, and GDB begins to count again."""
         self._by_rank.clear()
         self._counted.clear()
 
@@ -141,8 +141,8 @@ class RankHits(gdb.Function):
                     if number not in followed:
                         if len(args) == 2 and gdb_breakpoint.hit_count:
                             raise UsageError(
-                                f"GDB counts the hits of breakpoint {number}, not whose they are: ranks share its code",
-                                f"rank break LOCATION {int(args[1])} has those of one rank",
+                                f"GDB counts the hits of breakpoint {number} for all ranks, which share its code",
+                                f"rank break LOCATION {int(args[1])} counts those of one rank",
                             )
                         return int(gdb_breakpoint.hit_count)
                     return self._hits.of(number, int(args[1]) if len(args) == 2 else None)

@@ -113,7 +113,7 @@ class Breakpoints:
 
     @property
     def hit(self) -> Optional[Hit]:
-        """The hit that is told, as GDB tells the first of several."""
+        """The hit that is reported, as GDB reports the first of several."""
         return next((hit for hit in self.hits if not hit.silent), self.hits[0] if self.hits else None)
 
     def _followed(self) -> Iterator[gdb.Breakpoint]:
@@ -128,12 +128,12 @@ class Breakpoints:
         inferior = gdb.selected_inferior()
         if self.has_ended and inferior.pid:
             self.has_ended = False
-            if not inferior.was_attached:  # GDB begins to count anew where it runs a program
+            if not inferior.was_attached:  # GDB begins to count again where it runs a program
                 self._hits.clear()
         self.watch_events()
 
     def watch_events(self) -> None:
-        """Break on the runtime's events as soon as the function is there, and somebody wants to know of them."""
+        """Break on the runtime's events as soon as the function is there, and something follows them."""
         if not self._events.is_on and not is_anything_in_code():
             return
         self._watch()
@@ -301,7 +301,7 @@ class Breakpoints:
                 leave_to_followers(user)
 
     def _show_as_enabled(self) -> None:
-        """What is left to followers GDB would list as disabled; not where it would be in memory, and stop somebody."""
+        """What is left to followers GDB would list as disabled; not where it would be in memory, and stop a rank."""
         self.settle()
         if not always_inserted():
             for life in self._lives.values():
@@ -311,7 +311,7 @@ class Breakpoints:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
         if self._face.inferiors.is_moving:
             self._has_moved = True
-            if isinstance(breakpoint, Pinned):  # GDB has put it into every inferior anew
+            if isinstance(breakpoint, Pinned):  # GDB has put it into every inferior again
                 self._pending.add(breakpoint)
             return
         if follows(breakpoint) and self._stand_for(breakpoint.number):
@@ -358,7 +358,7 @@ class Breakpoints:
     def _settle_one(self, breakpoint: gdb.Breakpoint) -> None:
         try:
             self._changed(breakpoint)
-        except KeyboardInterrupt:  # raised here it would reach nobody: one of ours is whole once this is done
+        except KeyboardInterrupt:  # raised here nothing would catch it: one of ours is whole once this is done
             if follows(breakpoint):
                 give_up(breakpoint)
             else:
@@ -390,7 +390,7 @@ class Breakpoints:
             )
 
     def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
-        """Whom GDB itself counts a hit of: the rank that runs, also in code that all ranks share."""
+        """The rank for which GDB itself counts a hit: the rank that runs, also in code that all ranks share."""
         if not self._hits.is_counted(user):
             return None
         try:
@@ -460,14 +460,15 @@ def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
     wrong = [location for location in locations if location.enabled and is_in_data(moment, location.address)]
     if wrong and len(wrong) == len(locations):
         user.enabled = False
-        gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is a variable's address, no code's]\n")
+        place = f"{wrong[0].address:#x} is the address of a variable, not of code"
+        gdb.write(f"[Breakpoint {user.number} is disabled, {place}]\n")
         return
     for one in wrong:
         one.enabled = False
 
 
 def standing() -> Iterator[gdb.Inferior]:
-    """The selected inferior, and others that can be looked into: while one stop is handled, these may run."""
+    """The selected inferior, and others that can be read: while one stop is handled, these may run."""
     here = gdb.selected_inferior().num
     for inferior in gdb.inferiors():
         if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):

@@ -1,8 +1,8 @@
-"""What GDB has told of breakpoints, kept until GDB walks over none of its own lists.
+"""What GDB has reported of breakpoints, kept until GDB walks over none of its own lists.
 
 Takes breakpoints from GDB's events `breakpoint_created`, `breakpoint_modified` and `breakpoint_deleted`; gives them
 once, later. GDB sends these amid its walks over breakpoints and their locations (`enable once`, a hit, symbols that
-are read anew), and crashes if a handler changes breakpoints there.
+are read again), and crashes if a handler changes breakpoints there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gdb
 
 
 class PendingChanges:
-    """Changed breakpoints in the order in which GDB told of them first, and the numbers of deleted ones."""
+    """Changed breakpoints in the order in which GDB reported them first, and the numbers of deleted ones."""
 
     def __init__(self) -> None:
         self._changed: dict[int, gdb.Breakpoint] = {}

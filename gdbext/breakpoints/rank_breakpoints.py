@@ -92,7 +92,7 @@ class RankBreakpoints:
     def share_out(self, native: bool = False) -> None:
         """Leave to followers where they stand in shared code: GDB does not test the condition there.
 
-        GDB tells of each change at once, and whoever hears of it may come here again.
+        GDB reports each change at once, and its handler may come here again.
         """
         for (_, rank, _), follower in list(self._standing.items()):
             if rank == SHARED:
@@ -335,7 +335,7 @@ class Follower(Pinned):
     def _where(self) -> str:
         """What GDB prints of the place at a stop.
 
-        For breakpoints with commands it is told now: once GDB has stopped, each command that we have it execute makes
+        With commands it is printed now: after GDB has stopped, each command that it executes for us makes
         it execute the user's before.
         """
         line = frame.line_of(gdb.newest_frame())
@@ -376,7 +376,7 @@ class Follower(Pinned):
         """What the user's own `stop` method says; an error in it stops, as in GDB."""
         stepping = self._face.state().focus.rank
         if self.rank is not None and stepping not in (None, self.rank) and is_stepping():
-            raise TargetError(f"its stop() can't be asked of rank {self.rank} while rank {stepping} steps")
+            raise TargetError(f"its stop() can't be called for rank {self.rank} while rank {stepping} steps")
         self._move_symbols()
         try:
             return bool(self._user.stop())

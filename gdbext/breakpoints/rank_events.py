@@ -24,7 +24,7 @@ KINDS = {
 
 
 class RankEvents(gdb.Command):
-    """Tell of ranks that are created, migrate and end, as it happens.
+    """Print which ranks are created, migrate and end, as it happens.
     Usage: rank events on|off"""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class RankEvents(gdb.Command):
             if word:
                 self._on = word == "on"
                 self.on_change()
-            gdb.write(f"Events of ranks are {'told' if self._on else 'not told'}.\n")
+            gdb.write(f"Rank events are {'on' if self._on else 'off'}.\n")
 
     def tell(self, kind: int, rank: int) -> None:
         """One event of the runtime."""

@@ -69,7 +69,7 @@ class RankGlobals(gdb.Function):
             for placement in moment.rank(rank).placements:
                 if isinstance(placement, Root):
                     return gdb.Value(placement.address).cast(lookup_type(placement.type_name).pointer()).dereference()
-            raise UsageError(f"rank {rank} has not told where it keeps its globals", "see rank_program.h")
+            raise UsageError(f"rank {rank} has not said where it keeps its globals", "see rank_program.h")
 
 
 def lookup_type(name: str) -> gdb.Type:

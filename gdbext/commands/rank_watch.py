@@ -46,13 +46,13 @@ def check_is_attached(moment: ProcessView, number: int) -> None:
     rank = moment.rank(number)
     if rank.address_space and not shared_memory_ranks.is_attached(moment, rank):
         process = f"process {rank.address_space}, which GDB is not attached to"
-        raise UsageError(f"rank {number} runs in {process}: what it writes can't be watched", "attach to that one")
+        raise UsageError(f"rank {number} runs in {process}: its writes can't be watched", "attach to that one")
 
 
 class RankWatch(gdb.Command):
     """Stop when a variable changes on certain ranks.
     Usage: rank watch EXPR [SET]
-    EXPR means what it means in each rank's nearest user frame; its place there is watched, whoever writes to it.
+    EXPR means what it means in each rank's nearest user frame; its place there is watched, whichever rank writes to it.
     Without SET: on the selected rank. The processor watches up to 4 places."""
 
     def __init__(self, face: GdbDebugger) -> None:
@@ -84,7 +84,7 @@ class RankWatch(gdb.Command):
                 raise UsageError("no rank is selected", "name the ranks: rank watch EXPR 0-3")
             chosen = (rankset.Span(selected or 0, selected or 0),)
         if not expression:
-            raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
+            raise UsageError("no expression to watch is given", "for instance: rank watch residual 3")
         return expression, self._face.job().select(chosen, self._face.location)
 
 

@@ -1,7 +1,7 @@
 """Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
 
 Takes GDB's hooks (gdb_api/hooks.py). Calls inside expressions GDB itself refuses (selection.py), in its own words and
-before Python could say a word; those name a setting, and whoever asks for that setting or changes it is told here.
+before Python could say a word; those name a setting, and a hook of that setting explains it here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CheckRunning(gdb.Command):
             self._report_own_command()
             return
         if selection.rank is None or not selection.is_suspended:
-            with warnings("a rank that leaves may take the step's end along"):
+            with warnings("the rank may leave this process before the step ends"):
                 self._before()
                 if argument == "finish":
                     InlineFinish.begin()

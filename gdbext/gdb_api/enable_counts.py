@@ -1,7 +1,7 @@
 """After how many more hits GDB disables a breakpoint: what `enable once` and `enable count` ask for.
 
 Takes users' breakpoints; reads what GDB lists of them, as its Python does not tell. GDB counts only the hits at places
-where it has put a breakpoint itself: those of followers are told to it.
+where it has put a breakpoint itself: those of followers are added to it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def speaks_mi() -> bool:
 
 @cache
 def is_batch() -> bool:
-    """Whether GDB ends by itself after what it was told to do (`-batch`)."""
+    """Whether GDB ends by itself after its commands (`-batch`)."""
     return re.search(BATCH, options()) is not None
 
 

@@ -1,4 +1,4 @@
-"""GDB runs `hook-step` before `step`, whose error keeps `step` from running, and `hookpost-step` behind it.
+"""GDB runs `hook-step` before `step`, whose error keeps `step` from running, and `hookpost-step` after it.
 
 Takes names of hooks and commands of ours. Hooks of the user's own are left alone.
 """

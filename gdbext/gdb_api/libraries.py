@@ -40,7 +40,7 @@ def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
     """What GDB has read of files, and of their debug files, stays read inside, though it forgets their libraries.
 
     They are nowhere then. Of a path that it is given GDB follows symbolic links, and would not know the file again,
-    unless it is told that the path is the target's.
+    unless the path is marked as the target's.
     """
     is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
     prefix, added = FROM_STUB if is_here else "", []

@@ -1,6 +1,6 @@
 """GDB's momentary breakpoints, for what a thread is on its way to: the ends of step, next, finish, until and advance.
 
-GDB tells nobody that a step goes on, but lists these: it numbers all of them 0. For the end of an inlined function it
+GDB reports no step that goes on, but lists these: it numbers all of them 0. For the end of an inlined function it
 has none.
 """
 

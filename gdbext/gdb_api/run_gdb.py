@@ -29,7 +29,7 @@ def gdb_errors() -> Iterator[None]:
     except gdb.error as error:  # gdb.MemoryError is one
         raise DebuggerError(str(error).strip().rstrip(".") or "GDB refused without a reason") from error
     except UnicodeEncodeError as error:
-        raise DebuggerError("GDB takes no name from its Python that is not UTF-8") from error
+        raise DebuggerError("GDB's Python accepts only names in UTF-8") from error
 
 
 class UsersCommands:
@@ -114,7 +114,7 @@ def warnings(consequence: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """What the user is told; a defect of ours is called one, and how to see where."""
+    """What the user reads; a defect of ours is called one, and how to see where."""
     from pieglobalsfind.shell.escape import escape  # late, as is all that sourcing the extension does not need
 
     if isinstance(error, (RanklensError, gdb.error)):

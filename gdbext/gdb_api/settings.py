@@ -72,8 +72,8 @@ class ObjectPath(gdb.Parameter):
     """
 
     name = "object-path"
-    set_doc = "Set the folders in which vanished files of the job are looked for."
-    show_doc = "Show the folders in which vanished files of the job are looked for."
+    set_doc = "Set the search path for missing files of the job."
+    show_doc = "Show the search path for missing files of the job."
 
     def __init__(self) -> None:
         super().__init__(f"rank {self.name}", gdb.COMMAND_DATA, gdb.PARAM_STRING)
@@ -85,7 +85,7 @@ class ObjectPath(gdb.Parameter):
 
     def get_show_string(self, value: str) -> str:
         """Return the sentence that `show` prints."""
-        return f"Vanished files are looked for in {value!r}."
+        return f"The search path for missing files is {value or '(none)'}."
 
 
 class Settings:

@@ -70,7 +70,7 @@ def kind_of_connection(number: int) -> str:
 def _core_path() -> str:
     match = re.search(_CORE, execute("info files"))
     if match is None:
-        raise TargetError("GDB does not tell the core file's path", "open it with `core-file PATH`")
+        raise TargetError("GDB does not report the core file's path", "open it with `core-file PATH`")
     return match.group(1)
 
 
@@ -134,7 +134,7 @@ class Inferior:
             raise MemoryUnreadable(address, size) from error
 
     def check_is_alive(self) -> None:
-        """Raises `TargetEndedError` if the process has ended and GDB does not know it yet, where that can be told."""
+        """Raises `TargetEndedError` if the process has ended and GDB does not know it yet, as far as is known."""
 
     @contextmanager
     def _selected(self) -> Iterator[None]:
@@ -165,7 +165,7 @@ class Inferior:
     def _thread(self, thread: gdb.InferiorThread) -> KernelThread:
         registers: Union[Mapping[int, int], Absent]
         try:
-            if not is_selected(thread):  # after a switch GDB looks for the frame anew, also if there was none
+            if not is_selected(thread):  # after a switch GDB looks for the frame again, also if there was none
                 thread.switch()
             registers = thread_registers()
         except gdb.error as error:

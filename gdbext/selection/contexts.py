@@ -23,7 +23,7 @@ def walk(selection: Selection, registers: Mapping[int, int], reason: str) -> Bac
         own = unwinder.own(stack, unwinder.chain(), lambda frame: frame)
         found = list(itertools.islice(own, stacks.MOST_FRAMES))
         if not found:
-            selection.clear("the stack that you asked for can't be walked")
-            raise TargetError("GDB can't walk that stack")
+            selection.clear("the stack that you asked for can't be unwound")
+            raise TargetError("GDB can't unwind that stack")
         found[0].select()
         return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")

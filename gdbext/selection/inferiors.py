@@ -119,7 +119,7 @@ class Inferiors:
             self._selection.clear("the process has ended")
 
     def settle(self) -> None:
-        """After the end of the selected inferior's process: only then may GDB be told what its program is."""
+        """After the end of the selected inferior's process: only then may GDB learn what its program is."""
         here = gdb.selected_inferior()
         if not here.pid and here.num in self._states:
             self._states[here.num].focus.restore_program()
@@ -218,7 +218,7 @@ def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
 
 
 def check_is_alive(inferior: gdb.Inferior) -> None:
-    """Raises `TargetEndedError` where GDB can't know it yet: it tells of one of several deaths at a time.
+    """Raises `TargetEndedError` where GDB can't know it yet: it reports one of several deaths at a time.
 
     From a thread whose registers can't be read GDB finds no way back to an inferior without threads: it looks for the
     selected frame, in whose scope `inferior N` has its number.

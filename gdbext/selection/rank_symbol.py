@@ -24,7 +24,7 @@ def address_of(face: GdbDebugger, name: str, rank: int) -> int:
         found = address_in_focus(face, name)
     owner = moment.translator.owner(found)
     if owner.object is None:
-        raise UsageError(f"{name} is not private to ranks", f"print &{name} tells its one address")
+        raise UsageError(f"{name} is not private to ranks", f"print &{name} shows its one address")
     return moment.translator.rank_address(rank, owner.object, owner.offset)
 
 

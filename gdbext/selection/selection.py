@@ -24,9 +24,9 @@ from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_regis
 
 MAY_CALL = "may-call-functions"
 NO_CALLS = "functions can be called only in a rank that runs"
-INSTEAD = "`rank list --state running` tells them"
+INSTEAD = "`rank list --state running` lists them"
 NO_RANK = -1
-NOT_YET = "nothing has been looked at yet"
+NOT_YET = "no rank has been looked at yet"
 
 
 class Selection:

@@ -56,7 +56,7 @@ class RankUnwinder(gdb.unwinder.Unwinder):
         self._is_registered = False
 
     def register(self) -> None:
-        """Make GDB ask it: only once there is something to answer, as GDB looks for all frames anew then."""
+        """Make GDB ask it: only once there is something to answer, as GDB looks for all frames again then."""
         if not self._is_registered:
             gdb.unwinder.register_unwinder(None, self, replace=True)
             self._is_registered = True
@@ -162,7 +162,7 @@ def speak_as_program(stack: FrameChain) -> None:
     """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
 
     GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
-    takes that of `main` in what it has been told to debug, which is the launcher here.
+    takes that of `main` in the program that it debugs, which is the launcher here.
     """
     for frame in itertools.islice(own(stack, chain(), lambda frame: frame), stacks.MOST_FRAMES):
         if frame.find_sal().symtab is not None:

@@ -61,9 +61,9 @@ class RankVisitor:
         self.watches = Watches()
         self.inferiors = Inferiors(self.selection, self._settings, self.displays, self.watches)
         self._is_visiting = False
-        self._applied: Optional[int] = None  # whom a user's command is carried out for
+        self._applied: Optional[int] = None  # the rank for which a user's command is carried out
         self._home: Optional[UserSelection] = (
-            None  # where to return to; None also once the user's command has selected anew
+            None  # where to return to; None also once the user's command has selected again
         )
 
     @property
@@ -149,7 +149,7 @@ class RankVisitor:
         if not is_return_address(
             target, processor(), registers[processor().pc]
         ):  # GDB would look for it in the function before
-            selection.clear("what you asked for was never entered")
+            selection.clear("the part that you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
         from gdbext.selection.contexts import walk
 
@@ -174,7 +174,7 @@ class RankVisitor:
             innermost = next(self.folded(own, lambda frame: frame).shown, None)
             if innermost is None:
                 selection.clear(f"rank {rank} has no frames")
-                raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+                raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known")
             if innermost.find_sal().symtab is None:
                 frames.speak_as_program(selection.stack)
             innermost.select()
@@ -189,7 +189,7 @@ class RankVisitor:
         state = self.state()
         failures = state.focus.move(moment, rank)
         if rank is not None and not path_of(gdb.selected_inferior().progspace):
-            failures = (*failures, "GDB has not been told the program, and stacks are wrong without: `file PROGRAM`")
+            failures = (*failures, "GDB does not know the program, and stacks are wrong without it: `file PROGRAM`")
         for failure in failures:
             if failure not in state.told:
                 state.told.add(failure)
@@ -198,8 +198,8 @@ class RankVisitor:
     def _show_source(self) -> None:
         """Make a plain `list` begin at the selected frame, and windows and front ends show it, as after `thread N`.
 
-        GDB tells them where a command of its own selects another frame than before; and says it to the user, whom our
-        commands have told already. From version 18 on it does not where Python takes the command's output.
+        GDB tells them where a command of its own selects another frame than before; and prints it, which our
+        commands have done already. From version 18 on it does not where Python takes the command's output.
         """
         chosen = gdb.selected_frame()
         other = chosen.newer() or chosen.older()
@@ -245,7 +245,7 @@ class RankVisitor:
             self.displays.settle()
 
     def _here(self) -> UserSelection:
-        """What is selected now, also where GDB has told nobody: of another thread, or of a core file just opened."""
+        """What is selected now, also where GDB has reported nothing: in another thread, or a core file just opened."""
         thread, selection, number = gdb.selected_thread(), self.selection, gdb.selected_inferior().num
         runs = thread is not None and thread.is_running()
         if not runs and selection.thread != (0 if thread is None else thread.global_num):

@@ -1,4 +1,4 @@
-"""What `display` shows at every stop, kept while symbols move from rank to rank, and never told of the wrong rank.
+"""What `display` shows at every stop, kept while symbols move from rank to rank, and never shown of the wrong rank.
 
 Takes GDB's displays. GDB deletes all of them whenever it forgets symbols; they are made again, with new numbers, where
 their expressions mean something. As it stops, GDB shows them before the extension can move symbols to the rank that has
@@ -157,7 +157,7 @@ def switch(command: str, numbers: set[int]) -> None:
 
 
 def bind(displays: Displays) -> None:
-    """Make GDB tell of them, where the user has no such hooks."""
+    """Make GDB report them, where the user has no such hooks."""
     hooks.Called(HOOKS["hookpost-display"], displays.learn)
     hooks.Called(HOOKS["info hookpost-display"], displays.tell)
     hooks.Called(HOOKS["hookpost-undisplay"], displays.forget)

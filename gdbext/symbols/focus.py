@@ -188,7 +188,7 @@ class Focus:
         placed, failures = self._planned(moment, rank, wanted)
         self._views_apart = kept  # those of `rank` are gone afterwards
         if failures or any(loaded_symbols.is_main for loaded_symbols in placed):
-            raise TargetError(f"rank {rank} can't be looked into while rank {self.rank} steps", "the step ends here")
+            raise TargetError(f"rank {rank} can't be shown while rank {self.rank} steps", "the step ends here")
         objfiles, added, stepping = gdb.objfiles(), [], self.rank
         self.moving = True
         try:
@@ -273,7 +273,7 @@ class Focus:
                     plain.path, variables, rank_debug_file.Instance(owner, elf_object, elsewhere), plain.bias
                 )
             except (OSError, ObjectFileError) as error:
-                return Absent(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
+                return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
             self._views_apart = {key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
 
@@ -325,7 +325,7 @@ class Focus:
             tell_program(moment.target, self._settings.object_path)
 
     def take_out(self, moment: ProcessView, inserted: bool) -> None:
-        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
+        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in no memory."""
         paths = copied_paths(moment)
         loaded = [objfile for objfile in gdb.objfiles() if is_from_file(objfile) and objfile.owner is None]
         for one in gdb.objfiles():

@@ -1,4 +1,4 @@
-"""Has GDB take a core file's process for the program that it began with, where GDB was told another, or none.
+"""Has GDB take a core file's process for the program that it began with, where GDB has another, or none.
 
 Takes the core file's target. What `rankcc` makes is a library to the process: given to GDB as the program (`gdb solver
 core`) its names would be at addresses where nothing is, before every rank's. Without any program GDB reads no library's
@@ -31,20 +31,20 @@ PAGE = 4096  # the headers lie in the file's first, where linkers put them
 
 
 def tell_program(target: Target, folders: Sequence[str]) -> None:
-    """Where the program's own file is not there any more, GDB keeps what it was told.
+    """Where the program's own file is not there any more, GDB keeps what it has.
 
-    `folders` of the user's are looked into after the file's own place.
+    `folders` of the user's are searched after the file's own place.
     """
     path = program_of(target, folders)
     if path is None:
         return
-    with suppress(DebuggerError):  # what is lacking is said where a rank's symbols are wanted
+    with suppress(DebuggerError):  # what is missing is reported where a rank's symbols are wanted
         execute(f"file {quoted(path)}")
         execute("sharedlibrary")
 
 
 def program_of(target: Target, folders: Sequence[str]) -> Optional[str]:
-    """The file that the process began with; None if GDB has it, or nobody."""
+    """The file that the process began with; None if GDB has it, or it is unknown."""
     headers = PROGRAM_HEADERS.search(execute("info auxv"))
     base = int(headers.group(1), 16) & -PAGE if headers else 0
     mapping = mapping_at(target.maps(), base)
@@ -60,7 +60,7 @@ def program_of(target: Target, folders: Sequence[str]) -> Optional[str]:
 
 
 def build_id_told() -> Optional[bytes]:
-    """Of the program that GDB has been told; None if it has been told none."""
+    """Of the program that GDB knows; None if it knows none."""
     space = gdb.current_progspace()
     path = path_of(space) if space is not None else ""
     if not path:

@@ -1,4 +1,4 @@
-"""Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not another one's.
+"""Views: copies of ELF files by which GDB finds the globals of the copy that it shall read, not another one's.
 
 Takes an object's file; gives the file to load for it, made once and kept in the user's cache as long as it is used. A
 view differs in two ways, both about GDB's lookup of names (symtab.c, minsyms.c):
@@ -79,7 +79,7 @@ def cache_directory() -> str:
     """Where views are kept: the user's own folder, closed to other users."""
     folder = cache_folder("views")
     if folder is None:
-        raise ObjectFileError("there is no folder for views of ELF files", "set XDG_CACHE_HOME")
+        raise ObjectFileError("no folder can keep views of ELF files", "set XDG_CACHE_HOME")
     return private_directory(folder)
 
 

@@ -1,4 +1,4 @@
-"""An expression in many suspended ranks without visiting each: after every visit GDB reads a file's functions anew.
+"""An expression in many suspended ranks without visiting each: after every visit GDB reads a file's functions again.
 
 Takes ranks and an expression; gives the values that are provably those of a visit, and leaves out all others. GDB
 evaluates the expression in one rank of those that are at the same place. In each other rank its variables are that
@@ -115,7 +115,7 @@ class ManyRanks:
         self._same = SameVariable(moment, pointers)
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
-        """What can be told of some of the ranks, by their numbers."""
+        """What is known of some of the ranks, by their numbers."""
         pieces = expression_names.pieces(expression)
         found: Values = {}
         if pieces is None or len(numbers) < FEW or not FORM.fullmatch(form) or not is_plain_gdb():

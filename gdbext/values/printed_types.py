@@ -15,7 +15,7 @@ import gdb
 from gdbext.backtraces.argument_text import REFERENCES, bare_type
 
 AGGREGATES = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION)
-DEEPEST = 20  # types in types that are looked into
+DEEPEST = 20  # types in types that are followed
 MOST_TYPES = 1_000
 LIBRARY = "libstdc++-v6"
 PRINTERS = ("builtin", LIBRARY, "ranklens_texts")

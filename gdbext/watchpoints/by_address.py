@@ -1,4 +1,4 @@
-"""Expressions by addresses: what a rank's variables are called, written so that it means them whoever is in focus.
+"""Expressions by addresses: what a rank's variables are called, written so as to mean them whichever rank is in focus.
 
 Takes an expression in the selected frame; gives one of C's or C++'s in which the address of each variable stands for
 its name. Never reads another rank than the one whose symbols GDB has.

@@ -1,7 +1,7 @@
 """Changes of what is watched that GDB does not find.
 
 Takes users' watchpoints on a place; tells which of them have changed since GDB's last report. Whenever symbols move GDB
-reads watched values anew, and what another thread has written by then, whose stop GDB has not handled yet, is not a
+reads watched values again, and what another thread has written by then, whose stop GDB has not handled yet, is not a
 change to it.
 """
 
@@ -82,7 +82,7 @@ class Changes:
         self.unseen: list[Change] = []
 
     def begin(self, number: int, rank: int, place: Optional[ValuePlace], expression: Optional[str]) -> None:
-        """A watchpoint is new; `place` is None if it watches several, `expression` if these can't be told."""
+        """A watchpoint is new; `place` is None if it watches several, `expression` if these are unknown."""
         here = gdb.selected_inferior().num
         if place is not None or expression is not None:
             watched = Watched(place, expression or "")
@@ -109,7 +109,7 @@ class Changes:
         )
 
     def has_told(self, hit: Iterable[gdb.Breakpoint]) -> None:
-        """GDB has stopped, and told of these."""
+        """GDB has stopped, and reported these."""
         for gdb_breakpoint in hit:
             known = self._known.get(gdb_breakpoint.number)
             if known is not None:
@@ -119,7 +119,7 @@ class Changes:
 
     @contextmanager
     def unmissed(self) -> Iterator[None]:
-        """GDB's symbols change inside, and it reads watched values anew.
+        """GDB's symbols change inside, and it reads watched values again.
 
         It would not find them changed then by a thread of which it has yet to handle the stop: other threads run while
         one has stopped at a breakpoint whose condition is tested.

@@ -1,7 +1,7 @@
 """Plain watchpoints (`watch ticks`) stay with the rank in which they were set.
 
 Takes users' watchpoints as they come, and the rank whose symbols GDB is about to lose. GDB reads the expression of a
-watchpoint anew whenever symbols change, and would go on with another rank's variable of that name; of one of a function
+watchpoint again when symbols change, and would go on with another rank's variable of that name; of one of a function
 it would say that the program had left the block. Where symbols move, a watchpoint on the place takes over.
 """
 
@@ -36,7 +36,7 @@ class WatchedPlace:
     """Where a watchpoint was set, and what it means there by addresses: a `place`, or an `expression` of several.
 
     `text` and `condition` are as the user has written them, `restriction` is the condition by addresses. What is None
-    can't be told so. `returns_to`: the address and stack pointer behind the call in whose frame the place is.
+    can't be written so. `returns_to`: the address and stack pointer after the call in whose frame the place is.
     """
 
     inferior: int
@@ -124,7 +124,7 @@ class Watches:
             self._ends.append(ScopeEnd(made, home.returns_to))
 
     def _made(self, user: gdb.Breakpoint, home: WatchedPlace) -> Optional[gdb.Breakpoint]:
-        """The watchpoint that takes over; None if what was watched can't be told by addresses."""
+        """The watchpoint that takes over; None if what was watched can't be written by addresses."""
         from gdbext.gdb_api.language import language
 
         watched, reading = home.expression, ""
@@ -201,7 +201,7 @@ def caller() -> Optional[tuple[int, int]]:
     frame: Optional[gdb.Frame] = gdb.selected_frame()
     while frame is not None and frame.type() == gdb.INLINE_FRAME:
         frame = frame.older()
-    # Not by its caller, whom GDB does not look for behind `main`.
+    # Not by its caller: GDB does not look for `main`'s.
     match = re.search(RETURNS, execute(f"info frame level {frame.level()}")) if frame is not None else None
     return None if match is None else (int(match[1], 16), int(match[2], 16))
 

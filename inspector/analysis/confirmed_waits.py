@@ -24,7 +24,7 @@ NOT_AT_ONCE = "its processes were not read at one moment"
 
 
 def waits_of(table: RankTable, members: Communicators, homes: Mapping[int, Job]) -> Waits:
-    """The waits in a table whose peers are as published. `homes`: by rank, the process that tells of it."""
+    """The waits in a table whose peers are as published. `homes`: by rank, the process that describes it."""
     return confirmed(find(table, members), homes)
 
 

@@ -27,7 +27,7 @@ from .diagnoses import Diagnosis
 
 # Those by which a program ends by its own fault; a debugger's or the user's (SIGTRAP, SIGQUIT) are none of them
 FATAL = (signals.SIGILL, signals.SIGABRT, signals.SIGBUS, signals.SIGFPE, signals.SIGSEGV, signals.SIGSYS)
-NOBODY = -1
+NO_RANK = -1
 MOST_MESSAGE = 1024  # bytes
 
 
@@ -81,7 +81,7 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
         return ""
     if owner.kind == "unmapped":
         return "not mapped"
-    name = AddressNames(job.table, job.translator, job.symbolizer).name(NOBODY, owner.address).strip("<>")
+    name = AddressNames(job.table, job.translator, job.symbolizer).name(NO_RANK, owner.address).strip("<>")
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 
@@ -107,7 +107,7 @@ def rank_of(job: Job, thread: Optional[KernelThread], tid: int) -> Optional[Rank
 
 
 def frames_of(walker: Walker, rank: Optional[Rank], thread: Optional[KernelThread]) -> tuple[Activation, ...]:
-    """As many frames as can be told; a stack that has overflowed has at least the innermost."""
+    """As many frames as are known; a stack that has overflowed has at least the innermost."""
     if thread is None or isinstance(thread.registers, Absent):
         return ()
     stack: Union[Region, Absent] = rank.stack if rank is not None else Absent("no rank's")

@@ -108,7 +108,7 @@ def _stack_overflow(scene: Scene) -> Optional[Diagnosis]:
         "the rank needs more stack than the runtime gave it",
         f"the faulting address {address:#x} is {stack.start - address:,} bytes below its stack of {stack.size:,} bytes"
         if address < stack.start
-        else f"the faulting address {address:#x} is at the very end of its stack of {stack.size:,} bytes",
+        else f"the faulting address {address:#x} is at the end of its stack of {stack.size:,} bytes",
         "give ranks more: rankrun --stack-size, AMPI's +tcharm_stacksize; or end the recursion",
     )
 
@@ -151,7 +151,7 @@ def _exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
     return Diagnosis(
         OF_AMPI[1],
         REFUSED,
-        "AMPI's PIEglobals does not tell the unwinder of its copies, so that no exception is caught in a rank",
+        "AMPI's PIEglobals does not register its copies with the unwinder, so that no exception is caught in a rank",
         f"{', '.join(sorted(functions & set(THROWS)))} on the stack",
         "link the hook module and set RANKDEBUG=exceptions (docs/ampi.md), or use pip or fs",
     )

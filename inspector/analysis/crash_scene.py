@@ -1,4 +1,4 @@
-"""What a core file tells of the thread that got the signal: what diagnoses of crashes are made from.
+"""What a core file says of the thread that got the signal: what diagnoses of crashes are made from.
 
 Takes values that `crash` has read; works out whose the faulting address is.
 """

@@ -84,7 +84,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Union[str, Absent]:
-        """Unknown variables may be shared ones: then only what is wrong without them can be told."""
+        """Unknown variables may be shared ones: then only what is wrong without them is reported."""
         severities = {diagnosis.severity for diagnosis in self.diagnoses}
         for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
             if one in severities:
@@ -173,7 +173,7 @@ def exceptions(facts: Facts) -> Optional[Diagnosis]:
     return Diagnosis(
         "exceptions-in-byte-copy",
         RISK,
-        "AMPI's PIEglobals does not tell the unwinder of its copies, so that no exception is caught in a rank",
+        "AMPI's PIEglobals does not register its copies with the unwinder, so that no exception is caught in a rank",
         f".gcc_except_table has {facts.exception_tables} bytes",
         "use pip or fs there, or a runtime that registers the copies' frames, as the embedded one does",
     )

@@ -41,7 +41,7 @@ from ..values.untyped_variables import by_symbols, undescribed
 DIFFERS = "differs"  # it has to be private
 EQUAL = "equal everywhere"  # written, with the same bytes on all ranks
 # written, and its pointers lead to the same place of each rank's own image: it has to be private, and what C and C++
-# have behind them is not compared
+# have after them is not compared
 ADDRESSED = "equal but for addresses"
 NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
 SHARED = "shared"  # there is one for several ranks, whatever they write
@@ -57,7 +57,7 @@ CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
 CONTAINER_ELEMENTS, LEAST_ELEMENTS = 2_000_000, 100  # that are compared one by one
 BEHIND_POINTERS = "what its pointers lead to"
 NOT_STATIC = ("<heap+", "<range+", "<stack+", "<runtime", "0x")  # names of what no variable of static storage is
-NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
+NO_RANK = -1  # owns no address: what ranks share is the same for all
 VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
 
@@ -121,7 +121,7 @@ class GlobalValues:
 
 @dataclass(frozen=True)
 class Globals:
-    """The variables of all copied objects; `absent` says which objects could not be looked into.
+    """The variables of all copied objects; `absent` says which objects could not be read.
 
     `apart`: how many of the runtime's own and the C library's are left out.
     """
@@ -192,7 +192,7 @@ def share_bytes(columns: Sequence[VariableRow], ranks: int) -> None:
 
 
 def untyped(job: Job, program: Object) -> Iterator[Variables]:
-    """What symbols tell of a program without debug information, if its file is there."""
+    """What symbols say of a program without debug information, if its file is there."""
     path = job.file(program)
     if not isinstance(path, Absent):
         with suppress(ObjectFileError):
@@ -200,7 +200,7 @@ def untyped(job: Job, program: Object) -> Iterator[Variables]:
 
 
 def beside(job: Job, program: Object, declared: Variables) -> Iterator[Variables]:
-    """What symbols tell of variables that the program's debug information lacks, if there are any."""
+    """What symbols say of variables that the program's debug information lacks, if there are any."""
     path = job.file(program)
     if not isinstance(path, Absent):
         with suppress(ObjectFileError):
@@ -326,7 +326,7 @@ class VariableRow:
         if not self._place_matters or not is_shared(rank, self._object, self._variable):
             return self._decoded(rank, address, data, key, memory, partial(names.name, rank.rank))
         if address not in self._shared:
-            self._shared[address] = self._decoded(rank, address, data, key, memory, partial(names.name, NOBODY))
+            self._shared[address] = self._decoded(rank, address, data, key, memory, partial(names.name, NO_RANK))
         return self._shared[address]
 
     def _decoded(

@@ -154,7 +154,7 @@ def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
 
 
 def healthy(table: RankTable, waits: Optional[Waits], named: str) -> Judged:
-    """What was not known is said: a verdict on half of the facts is none."""
+    """What was not known: a verdict on half of the facts is none."""
     counts: dict[str, int] = {}
     for one in table.ranks:
         counts[one.state] = counts.get(one.state, 0) + 1

@@ -53,7 +53,7 @@ class WhatIf:
     """One rank's bytes: as packed now, and under each saving alone; `smallest` has all of them.
 
     `zero`, `original` and `common` are bytes in pages that are zero, as in the original, or as another rank has them;
-    of `unread` that can't be told, so they count as differing.
+    of `unread` that is unknown, so they count as differing.
     """
 
     rank: int

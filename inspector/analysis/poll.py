@@ -92,7 +92,7 @@ def judge(
 
 
 class Stopped(Exception):  # noqa: N818 - it reads as what it says
-    """Nobody wants the look any more."""
+    """The look is not wanted any more."""
 
 
 class Lookout:

@@ -1,4 +1,4 @@
-"""What a program's file tells of its variables and of how its code reaches them, before it runs.
+"""What a program's file says of its variables and of how its code reaches them, before it runs.
 
 Takes the path of an ELF file; gives facts alone. What they mean for a method stands in diagnoses.py.
 """

@@ -28,11 +28,11 @@ PAUSE = 0.01  # seconds between two looks
 LOOKS = 200  # in rows of so many, as fast as can be: who runs at all is seen
 MOST_ROWS = 500
 ENOUGH = 5_000_000  # nanoseconds of a processor in which a scheduler has handed out what there was
-IN_FILE = "a file does not tell which messages wait in the runtime's queues"
-HELD_STILL = "a process that is held still does not tell which messages wait in the runtime's queues"
+IN_FILE = "a file does not show which messages wait in the runtime's queues"
+HELD_STILL = "a process that is held still does not show which messages wait in the runtime's queues"
 NO_ELEMENTS = "which rank its runtime runs is not known"
-NO_TIME = "its runtime got no processor while it was looked at"
-RESTLESS = "ranks were switched while they were looked at"
+NO_TIME = "its runtime got no processor during the look"
+RESTLESS = "ranks were switched during the look"
 
 
 def why_not_still(job: Job, ranks: Collection[int]) -> str:

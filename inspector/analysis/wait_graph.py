@@ -56,7 +56,7 @@ class Collective:
     """A collective call that some ranks are in, and those of its members that are not.
 
     Where `members` are not known, `lacking` are all ranks that are not in it. `exited` of these never come. `needed` of
-    these have surely not come: somebody inside needs a message of theirs next, or it is `of_all` and all inside are
+    these have surely not come: a rank inside needs a message of theirs next, or it is `of_all` and all inside are
     blocked. Others may have come and left.
     """
 

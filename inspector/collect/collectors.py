@@ -34,7 +34,7 @@ NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
 # Where a launcher says which place in its launch a process has: Hydra and its kin, PMIx, Open MPI, Slurm.
 PLACES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 HAND = 0.5  # of the time is for what is handed round; then each parses what it lacks, and reads for all of it
-PATIENCE = 8  # whoever waits for others that wait for others gives them an 8th of the time more
+PATIENCE = 8  # a collector whose children wait for others gives them an 8th of the time more
 ENDING = 5.0  # seconds for MPI's own end
 EACH_AT_ITS_TIME = "read on each host at a moment of its own; figures of different hosts may be of different moments"
 NO_JOB = re.compile("no process of job|no job of ranks")  # a host without any
@@ -85,10 +85,10 @@ def begin(speaker: Worker, timeout: float) -> Union[Begun, LostWorker]:
 
 def alone(reading: Reading, timeout: float, lost: LostWorker) -> Gathered:
     """Without the others: by the first collector, as far as its launcher's word says that it is."""
-    sentence = f"collectors on other hosts can't be heard: MPI_Init {lost.reason}"
+    sentence = f"collectors on other hosts do not answer: MPI_Init {lost.reason}"
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
-    reader = Worker(partial(read, reading, "the only collector that is heard"), is_quiet=True)
+    reader = Worker(partial(read, reading, "the only collector that answers"), is_quiet=True)
     reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
     piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
@@ -129,11 +129,11 @@ class Collector:
         if self.place:
             self._say(self.parent, GATHERED, piece)
             if self._lost is not None:
-                raise RanklensError(f"{self._whose(self.place)} can't be heard any more: MPI {self._lost.reason}")
+                raise RanklensError(f"{self._whose(self.place)} no longer answers: MPI {self._lost.reason}")
             return Gathered(None, piece.name, piece.count)
         problems = tuple(self._silence(*one) for one in piece.silent)
         if self._lost is not None:
-            problems += (f"the other collectors can't be heard any more: MPI {self._lost.reason}",)
+            problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
         findings = replace(piece.found, problems=(*piece.found.problems, *problems))
         self._is_whole = not problems
         return Gathered(findings, piece.name, piece.count, piece.jobs)
@@ -172,7 +172,7 @@ class Collector:
     # ---- time ----
 
     def _until(self, level: int) -> float:
-        """Who is farther from the leaves waits longer, or what others tell of those they wait for comes too late."""
+        """Who is farther from the leaves waits longer, or what others report of those they wait for comes too late."""
         return self._began + self._timeout * (HAND + 1 + level / PATIENCE)
 
     # ---- words ----
@@ -183,7 +183,7 @@ class Collector:
     def _silence(self, place: int, last: int) -> str:
         behind = range(place + 1, last + 1)
         hosts = ", ".join(sorted({self._hosts.get(one, "unknown") for one in behind})[:MOST_HOSTS])
-        more = f"; nor can those behind it be heard: {compact(behind)} (hosts: {hosts})" if behind else ""
+        more = f"; neither do those below it: {compact(behind)} (hosts: {hosts})" if behind else ""
         return f"{self._whose(place)} does not answer{more}"
 
     # ---- messages ----
@@ -211,7 +211,7 @@ class Collector:
             self._pieces[message.place] = content
 
     def _meet(self, hosts: dict[int, str]) -> None:
-        """A child, or one behind it, is there. Who is not is never sent anything: MPI's own process may die of that."""
+        """A child, or one below it, is there. Nothing is sent to one that is not: MPI's own process may die of that."""
         self._hosts.update(hosts)
         if self.place:
             self._say(self.parent, NAMED, hosts)
@@ -219,7 +219,7 @@ class Collector:
     # ---- debug information ----
 
     def _need(self, build_ids: BuildIds, place: int) -> None:
-        """It is needed at `place`. The first collector asks whom it hears of first, and no other, to parse it."""
+        """It is needed at `place`. The first collector has the first such place, and no other, parse it."""
         new = build_ids - self._needed
         self._needed |= new
         if not new:
@@ -232,7 +232,7 @@ class Collector:
             self._parse(new)
 
     def _parse(self, build_ids: BuildIds) -> None:
-        """Here, unless what reads is lost or waits for nobody any more."""
+        """Here, unless what reads is lost or waits for none any more."""
         if self._has_begun:
             self._hand_round(dict.fromkeys(build_ids))
         else:
@@ -294,7 +294,7 @@ class Collector:
             elif self._waits:
                 self._let_read()
             elif reads:
-                self._take(LostWorker(f"has not come to its end in {self._timeout:g} s"))
+                self._take(LostWorker(f"has not ended in {self._timeout:g} s"))
             else:
                 return
 

@@ -23,7 +23,7 @@ from . import mpi_library
 from .worker_process import Channel, work_and_end
 
 PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks for a message; longer while none comes
-# Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
+# Seconds without a call of MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
 # another process still answered while the first ones had begun it, and answers no more once it begins its own.
 QUIET = 0.3
 

@@ -1,8 +1,8 @@
 """`--job`: one report, or one set of stacks, of all processes of a job.
 
 Takes the members that `pieglobalsfind.jobs.members` has found; reads each by itself and merges what it gives. A rank
-that several processes know is told by the one where it is: of two records, the one with more moves is right. What can't
-be read is said, and the ranks that are lacking for it; the rest is still reported.
+that several processes know is described by the one where it is: of two records, the later is right. What can't
+be read is named, with the ranks that are missing for it; the rest is still reported.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findi
 
 
 def subject_table(homes: Mapping[int, Job]) -> RankTable:
-    """The ranks as their homes tell of them, with peers as they are published."""
+    """The ranks as their homes describe them, with peers as they are published."""
     ranks = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
     first = next(iter(homes.values())).table
     return replace(first, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
@@ -236,7 +236,7 @@ def finished(findings: Findings, name: str, count: int) -> Report:
         *missing(findings.processes, count),
         *findings.problems,
         *elsewhere(table.ranks, findings.processes),
-        *((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ()),
+        *((f"no process shows {of_ranks(compact(lacking))}",) if lacking else ()),
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))
@@ -251,7 +251,8 @@ def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]
     for process, numbers in sorted(gone.items()):
         whose, one = of_ranks(compact(numbers)), len(numbers) == 1
         if process in processes:
-            yield f"{whose} {'was' if one else 'were'} moving while the job was read: what is theirs was not found"
+            were, whose_data = ("was", "its data") if one else ("were", "their data")
+            yield f"{whose} {were} moving while the job was read: {whose_data} was not found"
         else:
             where = f"process {process}" if process >= 0 else "a process"
             yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"
@@ -316,7 +317,7 @@ def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
 
 
 def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) -> list[frozenset[int]]:
-    """The ranks that each report tells of."""
+    """The ranks that each report describes."""
     own: dict[int, list[int]] = {id(report): [] for report in reports}
     for number, (_, home) in homes.items():
         own[id(home)].append(number)

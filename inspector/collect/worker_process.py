@@ -30,7 +30,7 @@ PAUSE = 0.005  # seconds between two looks at a process that ends
 
 @dataclass(frozen=True)
 class LostWorker:
-    """Nothing comes: `reason` is said of what was to come, "was ended by signal 9 (Killed)"."""
+    """Nothing comes: `reason` says what became of it, "was ended by signal 9 (Killed)"."""
 
     reason: str
 
@@ -88,7 +88,7 @@ class Worker:
         self.channel = Channel(ours)
         self._status: Optional[int] = None
         starter = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # it is not to do what we do when we are told to end
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # our handlers are not for the child
         self._pid = os.fork()
         if not self._pid:
             for number in ENDING:
@@ -111,7 +111,7 @@ class Worker:
         except EOFError:
             return LostWorker(self._end())
         except OSError:
-            return LostWorker("has told nothing in time (--timeout)")
+            return LostWorker("has not answered in time (--timeout)")
 
     def _end(self) -> str:
         """How it has ended, in words."""

@@ -45,8 +45,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
     )
     parser.epilog = (
-        "exit status: 0 done, 1 the method of --method would go wrong, or that is not known, 2 bad call or "
-        "unreadable file"
+        "exit status: 0 done, 1 the method of --method would go wrong or can't be judged, 2 bad call or unreadable file"
     )
     parser.add_argument(
         "target",
@@ -76,11 +75,11 @@ def run(options: argparse.Namespace) -> int:
     """Run `inspector audit`; returns the exit status."""
     path, method, runtime = program_of(options)
     if options.runtime is not None and options.runtime not in RUNTIMES:
-        raise UsageError(f"there is no runtime {options.runtime!r}", f"runtimes are {', '.join(RUNTIMES)}")
+        raise UsageError(f"{options.runtime!r} is not a runtime", f"runtimes are {', '.join(RUNTIMES)}")
     if method and method not in METHODS:
-        raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
+        raise UsageError(f"{method!r} is not a method", f"methods are {', '.join(METHODS)}")
     if options.ranks is not None and options.ranks < 1:
-        raise UsageError(f"{options.ranks} ranks are none", "--ranks takes a number from 1 on")
+        raise UsageError(f"a job can't have {options.ranks} ranks", "--ranks takes a number from 1 on")
     facts = read_facts(path)
     if options.tsv or options.lines or (options.variables and not options.json):
         return _show_variables(facts, options)
@@ -208,7 +207,9 @@ def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -
 def lacking(facts: Facts) -> str:
     """What of the program is not judged."""
     names = ", ".join(facts.undescribed[:MOST_NAMES]) + (", ..." if len(facts.undescribed) > MOST_NAMES else "")
-    return f"not counted and not judged, for want of debug information: {len(facts.undescribed)} variables: {names}"
+    return (
+        f"not counted and not judged, no debug information describes them: {len(facts.undescribed)} variables: {names}"
+    )
 
 
 def explanations(judged: list[Judgement]) -> Iterator[str]:

@@ -114,7 +114,7 @@ def _run_collector(options: argparse.Namespace, pace: Pace) -> int:
 def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argparse.Namespace, asked: Asked) -> int:
     """Print events as they are told, and write the trace; returns the exit status."""
     if not heading.processes:
-        raise TargetError(f"no process of {heading.name} tells of events", "; ".join(heading.problems))
+        raise TargetError(f"no process of {heading.name} reports events", "; ".join(heading.problems))
     for problem in heading.problems:
         print_error("inspector", problem)
     begin(heading, options.json)

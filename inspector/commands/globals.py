@@ -184,10 +184,10 @@ def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], prese
 
     ranks = sorted(chosen)
     if len(ranks) == 1 < present:
-        return f"{len(global_valueses)} on rank {ranks[0]}; verdicts are of all ranks"
+        return f"{len(global_valueses)} on rank {ranks[0]}; verdicts are about all ranks"
     if len(ranks) >= present:
         return counted(global_valueses, "ranks")
-    return f"{counted(global_valueses, of_ranks(compact(ranks)))}; verdicts are of all ranks"
+    return f"{counted(global_valueses, of_ranks(compact(ranks)))}; verdicts are about all ranks"
 
 
 def show(

@@ -37,7 +37,7 @@ LARGEST = 1 << 30  # bytes of one file
 PIECE = 1 << 20  # bytes that are read at once
 MOST_RANKS = 1 << 20  # of a job
 MOST_SPANS = 1 << 21  # of ranks and values in the result; a real job's has some thousands
-ODD = 4  # groups that are told, smallest first
+ODD = 4  # groups that are printed, smallest first
 MOST_CALLS = 5  # of each of them
 AGAIN = "write the file again with --json"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     contents = [read(Path(name)) for name in options.files]
     kinds = {content["schema"] for content in contents}
     if len(kinds) > 1:
-        raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
+        raise UsageError("stacks and reports can't be merged with each other", "merge each kind by itself")
     check_one_job(options.files, contents)
     ordered = sorted(contents, key=lambda one: str(one.get("taken", "")))
     merge = merge_stacks if kinds == {STACKS} else merge_reports
@@ -69,11 +69,11 @@ def run(options: argparse.Namespace) -> int:
         return show(merge(ordered), kinds, options.json)
     except MALFORMED as error:
         name = next((name for name, one in zip(options.files, contents) if is_malformed(one, merge)), "a file")
-        raise UsageError(f"{name} is not as its schema has it", "write it again with --json") from error
+        raise UsageError(f"{name} does not follow its schema", "write it again with --json") from error
 
 
 def is_malformed(content: Content, merge: Callable[[Iterable[Content]], Content]) -> bool:
-    """Whether the file can't be told from alone."""
+    """Whether the file alone does not tell."""
     try:
         merge([content])
     except MALFORMED:

@@ -44,7 +44,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name in schemas.names():
         return schemas.read(name)
     if name not in names():
-        raise UsageError(f"there is no schema of {name!r}", f"there are {', '.join(names())}")
+        raise UsageError(f"{name!r} has no schema", f"these have one: {', '.join(names())}")
     from ..analysis.schema import SCHEMA, part_schema  # late: it needs all parts of a report
 
     if name == MERGE:  # it prints what it was given: stacks, or a report

@@ -38,7 +38,7 @@ from ..terminal.text import byte_count, harmless
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
 BELOW_CONTEXT = 4096  # bytes below a saved stack pointer that belong to the context or the red zone
-AROUND = 1024  # bytes before and behind a pair of the auxiliary vector that have all others
+AROUND = 1024  # bytes before and after a pair of the auxiliary vector that have all others
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--memory",
         choices=(NONE, RANKS, DATA, ALL),
         default=DATA,
-        help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
+        help="none: what describes ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
         "all: all that can be read",
     )
     add_way(parser)

@@ -108,10 +108,12 @@ def _run_recorder(options: argparse.Namespace) -> int:
     if options.job is not None or options.target is None or not options.target.isdecimal():
         raise UsageError("the flight recorder reads one process", "give its PID; start one for each process of a job")
     if options.exe is not None or options.freeze:
-        raise UsageError("the flight recorder holds nothing still, and reads no file", "leave --freeze and --exe out")
+        raise UsageError(
+            "the flight recorder holds no process still, and reads no files", "leave --freeze and --exe out"
+        )
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     if options.folder is None or keep < 1:
-        raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
+        raise UsageError("the flight recorder needs a folder, and at least one file to keep", "-o DIR --keep 6")
     every = seconds_of(options.every, "--every")
     chosen = rankset.parse(options.rank)
 
@@ -137,7 +139,7 @@ def read_process(
 
 
 def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runtime: bool) -> tuple[Subject, Stacks]:
-    """Of all processes of a job; a rank's stack is told by the process where it is.
+    """Of all processes of a job; a rank's stack comes from the process where it is.
 
     Raises `UsageError` for ranks that none of them has.
     """

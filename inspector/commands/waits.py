@@ -37,8 +37,8 @@ MOST_LINKS = 24  # lines of ranks that wait for others
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
-        "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
-        "collective call still lacks. Peers are numbered as ranks of MPI_COMM_WORLD."
+        "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that "
+        "have not entered a collective call. Peers are numbered as ranks of MPI_COMM_WORLD."
     )
     parser.epilog = "exit status: 0 done, 1 no rank waits, 2 bad call or unreadable target"
     add_target(parser)
@@ -109,7 +109,7 @@ def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
 
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
-    """Of all processes of a job together; a rank's wait is told by the process where it is."""
+    """Of all processes of a job together; a rank's wait comes from the process where it is."""
     read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
@@ -164,7 +164,7 @@ def chain_sentences(found: Chains) -> Iterator[str]:
     for root in found.roots:
         waits = "1 rank waits" if root.waiters == 1 else f"{root.waiters} ranks wait"
         where = f" in {root.call}" if root.call else ""
-        yield f"{waits} in the end for {of_ranks(compact(root.ranks))}, {root.state or 'unknown'}{where}"
+        yield f"{waits} for {of_ranks(compact(root.ranks))} in the end, {root.state or 'unknown'}{where}"
     yield from (f"  {link.text}" for link in found.links[:MOST_LINKS])
     if len(found.links) > MOST_LINKS:
         yield f"  and {len(found.links) - MOST_LINKS} more groups of ranks: see --json"
@@ -176,8 +176,8 @@ def sentences(found: Waits) -> Iterator[str]:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
         waits = "waits" if len(found.standstill) == 1 else "wait"
-        whom = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
-        yield f"standstill: {whom} {waits}; only a message that is still on its way could let one go on"
+        ranks = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
+        yield f"standstill: {ranks} {waits}; only a message that is still on its way could let one go on"
     yield from map(collective, found.collectives)
     if found.of_any:
         waits = "waits" if len(found.of_any) == 1 else "wait"
@@ -211,21 +211,22 @@ def deadlock(ranks: tuple[int, ...]) -> str:
 
 
 def collective(one: Collective) -> str:
-    """`MPI_Barrier: rank 0 is in it, it still lacks 1`, `MPI_Bcast: rank 1 is in it; 0 is not in it, or no more`."""
-    said = f"{one.call}: {of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
+    """`MPI_Barrier: entered by 0; missing: 1`, `MPI_Bcast: entered by 1; 0 is not in it, or has left it`."""
+    said = f"{one.call}: entered by {compact(one.inside)}"
     others = [rank for rank in one.lacking if rank not in one.needed]
     if one.needed:
-        said += f", it still lacks {compact(one.needed)}"
+        said += f"; missing: {compact(one.needed)}"
     elif one.of_all and not one.lacking:
-        said += ", it lacks no rank that is known here"
+        said += "; no rank known here is missing"
     gone = [rank for rank in one.needed if rank in one.exited]
     if gone:
         said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
     if one.needed and one.of_all and one.members is None:
         said += " (if they belong to its communicator)"
     if others:
-        belong = "" if one.members is not None else ", or don't belong to its communicator"
-        said += f"; {compact(others)} {'is' if len(others) == 1 else 'are'} not in it, or no more{belong}"
+        be, have = ("is", "has") if len(others) == 1 else ("are", "have")
+        belong = "" if one.members is not None else " or its communicator"
+        said += f"; {compact(others)} {be} not in it{belong}, or {have} left it"
     elsewhere = len(one.members) - len(one.inside) - len(one.lacking) if one.members is not None else 0
     return f"{said}; {elsewhere} of its {len(one.members or ())} ranks are in other processes" if elsewhere else said
 

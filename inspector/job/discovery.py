@@ -1,4 +1,4 @@
-"""What tells of ranks that publish themselves in no registry: the words of their runtime that discovery reads.
+"""What shows ranks without a registry: the words of their runtime that discovery reads.
 
 Takes a `Job`; finds its ranks once more, and gives the places that were read for that. It keeps no bytes.
 """
@@ -16,8 +16,8 @@ from pieglobalsfind.target import Target, read_many
 from .job import Job
 
 SMALL = 1 << 16  # bytes; a larger read is a search
-AROUND = 1 << 10  # bytes before and behind a thread's beginning, by whose form it is found
-FOUND = ("runtime", "hook")  # the tiers of ranks that runtimes' own data tell of
+AROUND = 1 << 10  # bytes before and after a thread's beginning, by whose form it is found
+FOUND = ("runtime", "hook")  # the tiers of ranks that runtimes' own data describe
 
 
 class ReadRecorder:

@@ -149,7 +149,7 @@ class JobEvents:
         waiter.poll(max(0.0, seconds * 1000))
 
     def look(self) -> Iterator[Notice]:
-        """What can be told for sure by now."""
+        """What is certain by now."""
         now = time.monotonic_ns()
         held = [(when, process, order, age + 1, one) for when, process, order, age, one in self._held]
         for source in list(self._sources):

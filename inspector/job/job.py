@@ -157,11 +157,7 @@ class Job:
                 same = not elf_object.build_id or elf.build_id == elf_object.build_id
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        return (
-            path
-            if same
-            else Absent(f"{elf_object.path} is another file now than the one that runs", "put that one back")
-        )
+        return path if same else Absent(f"{elf_object.path} is not the file that runs any more", "put that one back")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The processes of a whole job, all at one moment: where `--job` is read.
 
 Takes the members that `pieglobalsfind.jobs.members` has found and what is to be read of each; gives what was read, and
-which process tells of a rank that several know. What can't be read is said, and the rest is told without it.
+which process describes a rank that several know. What can't be read is named, and the rest is shown without it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _frozen(name: str, processes: Sequence[LiveTarget]) -> Iterator[list[FrozenT
 
 
 def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
-    """By rank, in order: the process that tells of it."""
+    """By rank, in order: the process that describes it."""
     best: dict[int, tuple[tuple[int, bool], Job]] = {}
     for job in jobs:
         for rank in job.table.ranks:
@@ -147,7 +147,7 @@ def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
 
 
 def subject_of_all(members: Members, jobs: Sequence[Job], homes: dict[int, Job]) -> Subject:
-    """The whole job, with each rank as its home tells of it."""
+    """The whole job, with each rank as its home describes it."""
     subject = subject_of(jobs[0])
     ranks: dict[int, dict[int, Rank]] = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in jobs}
     table = replace(subject.table, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))

@@ -1,7 +1,7 @@
 """Which ranks of a process `--rank SET` means: one grammar with the debuggers' commands.
 
-Takes a job and a set; gives the ranks, and why of others nobody can tell whether they are meant: which function a rank
-is in tells its stack, which a running one may not have.
+Takes a job and a set; gives the ranks, and why it is unknown whether others are meant: a rank's function
+is known by its stack, which a running one may not have.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variables
 
 Value = TypeVar("Value")
-UNPAUSED = "so what is shown was read while it ran, as far as it can be proven"
+UNPAUSED = "so only what can be proven is shown, read while it ran"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _running(job: Job, read: Callable[[Job], Value]) -> Value:
 
 
 def _with_registry(target: LiveTarget) -> Optional[Job]:
-    """None if the process's ranks can be told only while it stands still."""
+    """None if the process's ranks can be found only while it stands still."""
     if not _may_have_registry(target):
         return None
     try:
@@ -141,7 +141,7 @@ def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -
 def _frozen(what: str, exe: Optional[str], read: Callable[[Job], Value]) -> Value:
     """With the process held still until `read` is done; for how long, is printed on standard error."""
     if not what.isdecimal():
-        raise UsageError(f"{what!r} is not a process, and stands still anyhow", "leave --freeze out")
+        raise UsageError(f"{what!r} is not a process, so it stands still already", "leave --freeze out")
     if exe is not None:
         raise UsageError("a process knows its own files", "give --exe only with a core file")
     check_is_process(int(what))

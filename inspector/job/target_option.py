@@ -37,7 +37,7 @@ def job_named(job: Optional[str], target: Optional[str], exe: Optional[str]) -> 
     Raises `UsageError` where what was asked for does not go together.
     """
     if (job is None) == (target is None):
-        raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
+        raise UsageError("name one process, one file, or a job", "give PID, FILE, DIR or --job JOB")
     if job is None and not is_folder(str(target)):
         return None
     if exe:

@@ -1,6 +1,6 @@
 """What a load balancer would do: which ranks it would move to which processing element, and what that would send.
 
-Two strategies of the literature: `greedy` deals all ranks out anew, the heaviest first, each to the element that has
+Two strategies of the literature: `greedy` deals all ranks out again, the heaviest first, each to the element that has
 least (longest processing time first); `refine` takes ranks from elements above the mean, and only as many as are
 needed. Takes ranks' loads and places; moves nothing.
 """

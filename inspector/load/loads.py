@@ -195,7 +195,7 @@ def plus(first: Seconds, second: Seconds) -> Seconds:
 
 
 def as_json(loads: Loads) -> dict[str, object]:
-    """The fields of `schemas/load.json` that tell of load; what is unknown is null."""
+    """The fields of `schemas/load.json` about load; what is unknown is null."""
     return {
         "source": loads.source,
         "how": loads.how,

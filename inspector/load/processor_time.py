@@ -17,4 +17,4 @@ def processor_seconds(pid: int, thread: int) -> Seconds:
     for path in (Path(f"/proc/{pid}/task/{thread}/schedstat"), Path(f"/proc/{thread}/schedstat")):
         with suppress(OSError, ValueError, IndexError):
             return int(path.read_text().split()[0]) * NANOSECOND
-    return Absent(f"the kernel does not tell the processor time of thread {thread}")
+    return Absent(f"the kernel does not report the processor time of thread {thread}")

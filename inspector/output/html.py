@@ -1,7 +1,7 @@
 """The report as one HTML file: searchable tables, and pictures where people would rather look than read.
 
 Takes a `Report` and what else it draws; gives text. Nothing in the file comes from elsewhere, all that comes from the
-target is escaped by Jinja2, and the browser is told to run no script but the one that is here.
+target is escaped by Jinja2, and the browser may run no script but the one that is here.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def load_sheet(report: Report) -> Sheet:
     """How long each rank ran, and what it sent and received."""
     load = report.load
     if load is None:
-        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime does not count load: see inspector load.",))
+        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime counts no load; `inspector load` takes samples.",))
     cells = RankCells(load)
     rows = tuple(cells.of(rank) for rank in load.ranks)
     notes = (f"{load.how}; {load.seconds:.3g} s", *sentences(load), *load.notes)
@@ -261,7 +261,7 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
         rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
     unknown = {one.rank: one.stack_used for one in payload if one.is_stack_unknown}
     if unknown:
-        caption += " Hatched, and outside of the scale: a stack of which nothing tells how much is used."
+        caption += " Hatched, outside the scale: a stack whose used part is unknown."
     return bars("memory by rank and category", caption, rows, unknown)
 
 

@@ -26,7 +26,7 @@ MOST_PAIRS = 24
 MOST_MOVES = 24
 MOST_ELEMENTS = 1 << 16  # of one process, for the order of places
 HELD = 0.8  # of the time that its ranks run, an element should have a processor
-SHORTEST = 0.05  # seconds of which that is said
+SHORTEST = 0.05  # seconds; of less it is not printed
 SLOW = 1.2  # times the mean that a rank must run to be named
 RANK_COLUMNS = (
     "rank", "element", "busy", "share", "of mean", "switches/s", "sent", "bytes sent", "received",
@@ -80,7 +80,7 @@ def sentences(loads: Loads) -> Iterator[str]:
     """What is unusual: ranks that run longer than others, and elements that others exceed."""
     mean = mean_busy(loads)
     if loads.error > SLOW - 1:
-        yield "there were too few looks to compare ranks: give it more time by --duration"
+        yield "there were too few looks to compare ranks: take more time by --duration"
     elif mean:
         slow = [rank for rank in busiest(loads.ranks) if _or_zero(rank.busy) > SLOW * mean]
         if slow and len(slow) < len(loads.ranks):

@@ -37,7 +37,7 @@ r        reverse the order
 Enter    open a row: all of a rank, or all values of a variable; Escape goes back
 p        pause, or go on
 ?        this help
-Ctrl-L   paint the screen anew
+Ctrl-L   paint the screen again
 q        quit; the job goes on
 
 Each look stops the job for milliseconds. The line at the bottom says when the last one was, and how long it took.
@@ -82,7 +82,7 @@ class Opened(Screen[None]):
         yield Footer()
 
     def show(self, look: Look, moment: str) -> None:
-        """Show a row's details anew."""
+        """Show a row's details again."""
         self.query_one("#lines", Static).update(Text("\n".join(opened(self._view, self._row, look))))
         self.tell(moment)
 
@@ -136,7 +136,7 @@ class Watch(App[str]):
         Binding("question_mark,h", "help", "help", key_display="?", priority=True),
         Binding("enter", "keep", "keep the filter", priority=True),
         Binding("q", "quit", "quit"),
-        Binding("ctrl+l", "repaint", "paint anew", show=False, priority=True),
+        Binding("ctrl+l", "repaint", "paint again", show=False, priority=True),
         Binding("ctrl+c", "quit", "quit", show=False, priority=True),
     ]
 
@@ -341,7 +341,7 @@ def width(column: int, title: str, rows: Sequence[Row]) -> int:
 def refill(
     table: DataTable[Text], titles: Sequence[tuple[str, int]], rows: Sequence[Row], before: Sequence[Row]
 ) -> None:
-    """All rows anew; the cursor stays on the row that it is on."""
+    """All rows again; the cursor stays on the row that it is on."""
     place = table.cursor_row
     chosen = before[place].name if 0 <= place < len(before) else ""
     table.clear(columns=True)

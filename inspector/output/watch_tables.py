@@ -221,7 +221,9 @@ def load_sheet(look: Look, before: Optional[Look]) -> WatchTable:
     """How long ranks ran, and what they sent, since the look before, or since they began."""
     loads = look.load
     if isinstance(loads, Absent):
-        return WatchTable(LOAD, RANK_COLUMNS[:1], (Row("none", (_text_cell(f"{loads.reason}: see inspector load"),)),))
+        return WatchTable(
+            LOAD, RANK_COLUMNS[:1], (Row("none", (_text_cell(f"{loads.reason}; `inspector load` takes samples"),)),)
+        )
     if before is not None and not isinstance(before.load, Absent):
         loads = between(before.load, loads, look.at - before.at)
     cells = RankCells(loads)

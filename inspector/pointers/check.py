@@ -61,7 +61,7 @@ def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
         own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
     own += not_compared(job)
     if originals.reached.is_cut:
-        own.append(Absent("not all blocks of constructors were told by types, there are too many"))
+        own.append(Absent("not all blocks of constructors were typed, there are too many"))
     if isinstance(originals.guard, Absent) and originals.guard.hint:
         own.append(originals.guard)
     return tuple(own)

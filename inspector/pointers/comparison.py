@@ -85,7 +85,7 @@ class Comparison:
             return
         unchanged = {offset for offset, old in part.candidates if self._judge(part, start, offset, old, data)}
         unchanged |= {offset for offset, place in part.mangled if self._judge_mangled(part, start, offset, place, data)}
-        if part.object is not None:  # what a rank does with its heap is told of its heap
+        if part.object is not None:  # what a rank does with its heap is reported of its heap
             self._judge_changed(part, start, data, unchanged)
 
     def copy_of(self, part: ScannedPart, start: int) -> bytes:
@@ -131,7 +131,7 @@ class Comparison:
             self.in_blocks.add(start + offset)
         verdict = verdict_of(ground, rewritten)
         if rewritten and ground.kind != PROVEN and not self._guesses(start):
-            return True  # nobody rewrote it: constructors ran again, in the copy, and computed it anew
+            return True  # not rewritten: constructors ran again, in the copy, and computed it again
         if verdict is not None:
             right = right_value(ground, old, moved)
             self._add(part, start, offset, verdict, ground, (old, new), right, rewritten)

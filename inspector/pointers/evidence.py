@@ -172,7 +172,7 @@ def ground_by_type(types: TypeTable, index: int, offset: int, name: str, languag
     leaf = next(iter(pointers or leaves), None)
     symbol = harmless(name + (leaf.path if leaf is not None else ""))
     if leaf is None and not is_told_whole(types, index):
-        return Ground(UNTYPED, "DWARF does not tell what is there", symbol)
+        return Ground(UNTYPED, "DWARF does not describe what is there", symbol)
     if leaf is None:
         return Ground(NO_POINTER, "DWARF: padding", symbol)
     type_text = harmless(type_name(types, leaf.type, language))

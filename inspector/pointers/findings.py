@@ -26,7 +26,7 @@ class PointerFinding:
 
     `object` is the path of the copied object, "heap", "stack" or "libc's heap", `offset` from its base (of heap and
     stack: from the start of the rank's own; of libc's heap: from the block's); `old` is the original's word, `new` the
-    rank's, the same where there is no original; `right` is what it should be (Absent: nobody can tell). `demangled` is
+    rank's, the same where there is no original; `right` is what it should be (Absent: unknown). `demangled` is
     what a mangled word means.
     """
 

@@ -2,7 +2,7 @@
 
 Takes the bytes of a heap; knows that of Boost.Interprocess, which the embedded runtime uses (rbtree_best_fit: a word
 with the size of the block before, one with the size of this one and two flags, in units of 16 bytes). It is believed
-only if all words agree, from the first block to the end; else nobody knows the blocks.
+only if all words agree, from the first block to the end; else the blocks are unknown.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from .reach import AllocatedRegion
 
 THREAD_HEAP = 1 << 26  # HEAP_MAX_SIZE
 FIRST = range(0x20, 0xA00, UNIT)  # where a thread's first block may be: after heap_info, and malloc_state
-MOST_PARTS = 8  # of a heap that nobody names
+MOST_PARTS = 8  # of a heap without a name
 MAIN = "[heap]"  # proc(5); a core file does not name it
 
 

@@ -1,7 +1,7 @@
 """Words of the C library's heap that name an original, and whose they are: by the typed pointers that lead there.
 
 Takes the originals; looks through the heap once, if the program's `malloc` is libc's, whatever number of ranks there
-are. Whose a block is that no rank's typed pointers lead to, nobody knows: how many such words there are is said.
+are. Which rank owns a block that no rank's typed pointers lead to is unknown: the number of such words is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_WORDS = 100_000
 
 
 class LibcWords:
-    """What libc's heap has for all ranks. Nothing is read before somebody asks."""
+    """What libc's heap has for all ranks. Nothing is read before it is asked for."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals
@@ -83,7 +83,7 @@ class LibcWords:
         if left:
             yield Absent(
                 f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "
-                "pointer of a rank was found to lead, so whose they are is unknown; some are the loader's"
+                "pointer of a rank leads, so which rank owns them is unknown; some are the loader's"
             )
         if heap.unread:
             yield Absent(
@@ -92,4 +92,4 @@ class LibcWords:
                 "if the job allocates at this moment, ask again, or with --freeze" if self._job.target.is_live else "",
             )
         if len(self.words) == MOST_WORDS:
-            yield Absent(f"more than {MOST_WORDS} words of libc's heap name an original: of the rest nothing is told")
+            yield Absent(f"more than {MOST_WORDS} words of libc's heap name an original: the rest are not listed")

@@ -204,7 +204,7 @@ def guard_of(job: Job) -> Union[int, Absent]:
     try:
         return pointer_guard(job.target, job.target.maps())
     except RanklensError as error:
-        return Absent(f"pointers that glibc has mangled were not looked for, {error.sentence}", error.hint)
+        return Absent(f"pointers that glibc has mangled were not searched for, {error.sentence}", error.hint)
 
 
 def is_virtual_table(job: Job, value: int) -> bool:

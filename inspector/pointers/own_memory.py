@@ -1,7 +1,7 @@
 """What a rank has besides its copies: its stack and blocks of heaps, read for pointers into the originals.
 
 Takes the originals and a rank's comparison. A word is called a pointer only if types say so; of any other that names
-an original place it is said that nothing describes it. What was not read is said, with the reason.
+an original place the finding says that nothing describes it. What was not read is named, with the reason.
 """
 
 from __future__ import annotations
@@ -181,9 +181,7 @@ class OwnMemory:
         reached = Reached(originals.pointers, self._memory.read, block_at, originals.is_address, len(self._job.present))
         reached.follow((*self._roots(comparison), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
-            self.unread.append(
-                (comparison.rank.rank, "not all of its heap's blocks were told by types, there are too many")
-            )
+            self.unread.append((comparison.rank.rank, "not all of its heap's blocks were typed, there are too many"))
         pointer_findings = [
             pointer_finding
             for word in kept

@@ -33,7 +33,7 @@ BY_POINTER = "DWARF, by a pointer to it:"
 
 
 class AllocatedRegion(NamedTuple):
-    """What an allocator gave away; not `is_whole`: a region in which nobody knows where blocks begin and end."""
+    """What an allocator gave away; not `is_whole`: a region whose blocks' beginnings and ends are unknown."""
 
     start: int
     size: int
@@ -47,9 +47,9 @@ class AllocatedRegion(NamedTuple):
 
 @dataclass(frozen=True)
 class Typed:
-    """`count` objects of a type, one behind the other; `name` is how the program calls the first, "->" of a pointer's.
+    """`count` objects of a type, one after the other; `name` is how the program calls the first, "->" of a pointer's.
 
-    Of several structs only the first is what the pointer says; that others follow is told by the size of the block.
+    Of several structs only the first is what the pointer says; the size of the block says whether others follow.
     """
 
     address: int
@@ -58,7 +58,7 @@ class Typed:
     name: str
     language: str
     count: int = 1
-    is_pointed: bool = False  # a pointer tells of it, and no variable
+    is_pointed: bool = False  # found by a pointer, not a variable
 
     @cached_property
     def size(self) -> int:
@@ -245,7 +245,7 @@ def is_open(types: TypeTable, bare: Struct) -> bool:
 
 
 def element_of(typed: Typed) -> tuple[int, int]:
-    """The type and the size of what an array, or an array of arrays, has one behind the other; of others their own."""
+    """The type and the size of what an array, or an array of arrays, has one after the other; of others their own."""
     index = typed.type
     bare = typed.types.strip(index)
     while isinstance(bare, Array) and bare.data_location is None and typed.types.size(bare.element) > 0:

@@ -1,7 +1,7 @@
 """What the words of a rank's stack are: variables of its frames, addresses that calls return to, saved registers.
 
 Takes the frames of a stack that stands still; goes by the debug information of the objects that ranks have copies of.
-What lies in other frames is the runtime's, and is told by the frame's function alone.
+What lies in other frames is the runtime's, and is named by the frame's function alone.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class StackVariables:
 
 
 def place_of(steps: Steps, frame: FrameScope, homes: Mapping[int, int]) -> Optional[int]:
-    """Where a variable is: in memory, or where the register that has it was saved; None if nowhere, or nobody knows."""
+    """Where a variable is: in memory, or where the register that has it was saved; None if nowhere, or unknown."""
     try:
         if len(steps) == 1 and is_register(steps[0]):
             return homes.get(steps[0].atom - dw.DW_OP_reg0)

@@ -38,7 +38,7 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
     tails = {value >> 24 for low, high in ranges for value in range(low & ~0xFFFFFF, high + 1, 1 << 24)}
     for tail in tails:
         pattern = tail.to_bytes(5, "little")
-        short = pattern.rstrip(b"\0")  # memory is full of zeros: whoever looks for one at the end looks everywhere
+        short = pattern.rstrip(b"\0")  # memory is full of zeros: a search for one at the end would search everywhere
         pattern = short if len(short) >= SHORTEST else pattern
         found = data.find(pattern, 3)
         while 0 <= found <= len(data) - 5:
@@ -81,7 +81,7 @@ def changed_pieces(old: bytes, new: bytes, parts: Iterable[tuple[int, int]]) -> 
     """
     reached = 0
     for first, last in parts:
-        first = max(first - WORD + 1, reached)  # a word may begin with zeros that nobody wrote
+        first = max(first - WORD + 1, reached)  # a word may begin with zeros that no one wrote
         for start in range(first - first % BLOCK, last, BLOCK):
             reached = start + BLOCK
             piece = new[start : reached + WORD - 1]

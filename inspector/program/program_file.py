@@ -164,7 +164,7 @@ class ProgramFile:
         except RanklensError:
             raise
         except Exception as error:
-            raise ObjectFileError(f"{self.path} is damaged, its dynamic section makes no sense") from error
+            raise ObjectFileError(f"{self.path} is damaged, its dynamic section is invalid") from error
 
 
 def _symbol(read: Any) -> DynamicSymbol:

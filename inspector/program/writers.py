@@ -31,7 +31,7 @@ KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 ARITHMETIC = ("add", "sub", "inc", "dec")
 UNKNOWN_CODE = Absent("its machine code is not decoded", "only x86-64 is")
-NO_SYMBOLS = Absent("the file has no symbol table", "keep it: link without -s")
+NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Uses:
 
 
 def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, Absent]:
-    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that can't be told."""
+    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that is unknown."""
     if elf.header.machine != EM_X86_64:
         return UNKNOWN_CODE
     if not any(section.type == SHT_SYMTAB for section in elf.sections):

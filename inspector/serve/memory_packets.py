@@ -29,7 +29,7 @@ def one_register(session: ServeSession, arguments: bytes) -> bytes:
 
 
 def _suffix(session: ServeSession, arguments: bytes) -> Optional[int]:
-    """The rank that LLDB names behind a packet."""
+    """The rank that LLDB names after a packet."""
     name, _, thread = arguments.strip(b";").partition(b":")
     return session.thread_of(thread) if name == b"thread" else None
 

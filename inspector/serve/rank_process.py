@@ -29,7 +29,7 @@ from .rank_memory import ServedMemory
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PAGE = 4096
 ENTRY_AT = 24  # e_entry in the ELF header
-# GDB keeps breakpoints of its own in each inferior's copy of these, and sets all of them anew at every library event.
+# GDB keeps breakpoints of its own in each inferior's copy of these, and sets all of them again at every library event.
 WITH_HOOKS = ("libc.so", "libc-", "libstdc++", "libgcc_s")
 
 

@@ -102,7 +102,7 @@ def _continued(session: ServeSession) -> Replies:
 
 
 def interrupted(session: ServeSession) -> Replies:
-    """Ctrl-C: the job stands again, and is read anew."""
+    """Ctrl-C: the job stands again, and is read again."""
     if not session.is_running:
         return []
     session.is_running = False
@@ -142,7 +142,7 @@ def _ended(session: ServeSession) -> Replies:
     number = session.current
     if number is None:
         return [FAILED]
-    why = f"{session.source.name} has ended; its exit status is known to what started it alone\n"
+    why = f"{session.source.name} has ended; only the process that started it knows its exit status\n"
     return [_console(why), *_exit(session, number)]
 
 
@@ -184,5 +184,5 @@ def remove_breakpoint(session: ServeSession, arguments: bytes) -> bytes:
 
 def refuse_kill(session: ServeSession, arguments: bytes) -> bytes:
     """`vKill`, `k`: the job is not the debugger's to end."""
-    session.complain("the job is not killed from here: it goes on without the debugger")
+    session.complain("this server does not kill the job: it goes on without the debugger")
     return FAILED

@@ -26,11 +26,11 @@ Listener = Callable[[str, int, int], None]  # what is read, how much of it is do
 PATIENCE = 1.0  # seconds without a word
 
 
-def nobody(what: str, done: int, total: int) -> None:
+def ignore(what: str, done: int, total: int) -> None:
     """Listens to nothing."""
 
 
-_listener: ContextVar[Listener] = ContextVar("listener", default=nobody)
+_listener: ContextVar[Listener] = ContextVar("listener", default=ignore)
 
 
 def through(items: Iterable[One], what: str, total: int = 0) -> Iterator[One]:
@@ -59,7 +59,7 @@ def of_bytes(what: str) -> Callable[[int, int], None]:
 
 @contextmanager
 def told_to(listener: Listener) -> Iterator[None]:
-    """What this thread reads inside is told to `listener`."""
+    """`listener` hears of what this thread reads inside."""
     before = _listener.set(listener)
     try:
         yield
@@ -85,7 +85,7 @@ class ProgressBar:
     """One line that says what is read and how far that is; it appears after `PATIENCE`."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # late: most readings are over, or nobody's, before it would be shown
+        from rich.console import Console  # late: most readings are over, or unwatched, before it would be shown
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 

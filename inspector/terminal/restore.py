@@ -1,4 +1,4 @@
-"""A terminal that something is drawn on, and how it is given back where the process is told to end meanwhile.
+"""A terminal that something is drawn on, and how it is given back where a signal ends the process meanwhile.
 
 Takes a descriptor. It writes to it alone: libraries' own threads, which may be drawing still, can't any more from then
 on. What ends in any other way gives the terminal back itself.
@@ -36,7 +36,7 @@ class Drawn:
     def undo(self) -> None:
         """The terminal as it was. Answers that it has given to what was asked by escape sequences are thrown away."""
         os.dup2(self._nowhere, self._descriptor)
-        with suppress(termios.error):  # it is gone, or somebody else's by now
+        with suppress(termios.error):  # it is gone, or another process's by now
             if termios.tcgetattr(self._own) != self._settings:
                 termios.tcsetattr(self._own, termios.TCSANOW, self._settings)
                 termios.tcflush(self._own, termios.TCIFLUSH)

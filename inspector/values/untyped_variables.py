@@ -1,4 +1,4 @@
-"""Variables that debug information does not describe: what a program's symbols tell of them, names, places and sizes.
+"""Variables that debug information does not describe: what a program's symbols say of them: names, places and sizes.
 
 Takes the program's file; gives variables of unknown type, so that their values are bytes. All of them are such
 in a program without debug information, in others those of the files that were compiled without -g.

@@ -1,7 +1,7 @@
-"""What stock AMPI does with its ranks, where no hook tells of it: breakpoints on functions that every AMPI program has.
+"""What stock AMPI does with its ranks, where no hook reports it: breakpoints on functions that every AMPI program has.
 
-Takes LLDB's target; hands events in the words of the debug ABI (pieglobalsfind.decoders.ampi.events) to whoever follows
-them. Each breakpoint is at the function's first instruction, where its arguments still are in registers.
+Takes LLDB's target; hands events in the words of the debug ABI (pieglobalsfind.decoders.ampi.events) to their
+follower. Each breakpoint is at the function's first instruction, where its arguments still are in registers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OF_LOADERS = "_Z17AMPI_FuncPtr_PackP22AMPI_FuncPtr_Transportm"  # of executables
 
 
 def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
-    """Each function and where it begins; nothing where a hook tells of events, or where there is no AMPI."""
+    """Each function and where it begins; nothing where a hook reports events, or where there is no AMPI."""
     if begins_at(target, event_function) is not None:
         return []
     found = [(name, begins_at(target, name)) for name in events.FUNCTIONS]
@@ -53,7 +53,7 @@ def break_at(target: Any, function: str, address: Any) -> Any:
 
 
 def extra(function: str) -> Any:
-    """What the callback is told: which function it is."""
+    """What the callback gets: which function it is."""
     stream, found = lldb.SBStream(), lldb.SBStructuredData()
     stream.Print(json.dumps({"function": function}))
     found.SetFromJSON(stream)

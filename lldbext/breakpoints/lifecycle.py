@@ -133,7 +133,7 @@ def follow_event(session: Session, kind: int, rank: int) -> bool:
 
 
 def on_call(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
-    """LLDB calls this when stock AMPI calls a function of its own that tells of ranks; False: the process goes on."""
+    """LLDB calls this when stock AMPI creates, moves or ends a rank; False: the process goes on."""
     session = SESSIONS.of(frame.GetThread().GetProcess())
     function = str(extra.GetValueForKey("function").GetStringValue(64))
     if not any(True for _ in users_of(session.target)):

@@ -1,4 +1,4 @@
-"""Whether somebody but our own commands may look at ranks: then LLDB has to know the code of all of them.
+"""Whether anything but our own commands may look at ranks: then LLDB has to know the code of all of them.
 
 Takes LLDB as it is at the moment. LLDB reads a module's whole table of symbols as soon as it has the module, some 10 ms
 for 8,000 symbols, so that a job of 64 ranks would take longer to show than to attach to. As long as only our commands

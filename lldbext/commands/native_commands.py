@@ -124,7 +124,7 @@ def warn_of_lost_frame(session: Session) -> None:
     with suppress(RanklensError):  # a rank without frames: LLDB says so
         frames = list(itertools.islice(selection.frames(selection.rank), selected.GetFrameID() + 1))
     if any(isinstance(frame, Activation) for frame in frames):
-        text = "ranklens: LLDB takes this frame wrongly: what it shows of its variables may be wrong, see `rank bt`"
+        text = "ranklens: LLDB misreads this frame, so the variables that it shows may be wrong; see `rank bt`"
         session.tell_once(text, f"lost {session.process.GetStopID()} {selected.GetCFA()}")
 
 

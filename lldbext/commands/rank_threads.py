@@ -42,7 +42,7 @@ def number(words: list[str]) -> int:
 COMMAND = Command(
     name="rank threads",
     arguments="[SET | --most N]",
-    summary="Say which ranks that wait are in the thread list, or choose them.",
+    summary="Show or choose which waiting ranks are in the thread list.",
     description="All are as long as the process has no more than N ranks (64 unless set); of more ranks only those\n"
     f"that are asked for, here or by any other command. For SET {rankset.HINT}.",
     run=run,

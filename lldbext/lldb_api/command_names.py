@@ -1,6 +1,6 @@
 """The names of LLDB's own commands that may look at ranks, and of those that users have added.
 
-Takes a command interpreter. LLDB lists the names, as for the Tab key; which of them have subcommands it tells nobody,
+Takes a command interpreter. LLDB lists the names, as for the Tab key; it does not say which of them have subcommands,
 so that stands here.
 """
 

@@ -1,8 +1,8 @@
 """Which breakpoints are ours, and that LLDB says nothing of the places that they get.
 
-Takes LLDB's target. LLDB tells of "1 location added to breakpoint 2" whenever a module comes, and ranks' modules come
-at every selection. Of users' own breakpoints it is to tell, and a front end is to hear of them: with any of these, all
-is told.
+Takes LLDB's target. LLDB prints "1 location added to breakpoint 2" whenever a module comes, and ranks' modules come
+at every selection. It has to report users' own breakpoints, to front ends too: with any of these, it
+reports all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def users_of(target: Any) -> Iterator[Any]:
 
 @contextmanager
 def unheard(target: Any) -> Iterator[None]:
-    """Nobody is told inside that breakpoints change, if all are ours."""
+    """Report no change of breakpoints inside, if all are ours."""
     listener, places = target.GetDebugger().GetListener(), lldb.SBTarget.eBroadcastBitBreakpointChanged
     is_quiet = next(users_of(target), None) is None and listener.StopListeningForEvents(target.GetBroadcaster(), places)
     try:

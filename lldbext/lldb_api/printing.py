@@ -1,4 +1,4 @@
-"""Waits until LLDB has shown what it shows by a thread of its own, such as the frame behind `thread select`.
+"""Waits until LLDB has shown what it shows by a thread of its own, such as the frame after `thread select`.
 
 That thread walks stacks, and asks the list of modules meanwhile. If the list changes just then, each side has the lock
 that the other one waits for, and LLDB 19 hangs. Takes a debugger; changes nothing, and waits for a bounded time.
@@ -21,7 +21,7 @@ _marks: dict[int, Any] = {}  # by the debugger's number
 
 
 def wait_for_printing(debugger: Any) -> None:
-    """Come back once all that LLDB has been told of so far is shown: it shows one thing after another."""
+    """Come back once all that LLDB has taken in so far is shown: it shows one thing after another."""
     if not is_shown_by_another():
         return
     mark = _mark_of(debugger)
@@ -32,7 +32,7 @@ def wait_for_printing(debugger: Any) -> None:
 
 
 def _mark_of(debugger: Any) -> Any:
-    """What posts an event behind those that wait to be shown; LLDB shows nothing of it."""
+    """What posts an event after those that wait to be shown; LLDB shows nothing of it."""
     mark = _marks.get(debugger.GetID())
     if mark is None:
         mark = _marks[debugger.GetID()] = lldb.SBBroadcaster("ranklens")

@@ -107,7 +107,7 @@ class RemoteProcess:
             words = stub.contents(f"/proc/{self._process.GetProcessID()}/task/{tid}/syscall").decode().split()
             return waiting_registers(words, tid)
         except (TargetError, ValueError):
-            return Absent(f"the stub does not tell the registers of thread {tid}")
+            return Absent(f"the stub does not report the registers of thread {tid}")
 
     def open_path(self, path: str) -> Optional[str]:
         """Where LLDB has the file: its own copy of it, or the same path here; the build-id tells whether it is it."""
@@ -170,11 +170,11 @@ class Stub:
             part = re.sub("}(.)", lambda found: chr(ord(found.group(1)) ^ 0x20), data, flags=re.DOTALL)
             part_bytes = part.encode("utf-8", "surrogateescape")
             if not re.fullmatch(r"F[0-9a-f]+", size) or int(size[1:], 16) != len(part_bytes):
-                raise TargetError("the stub's answer makes no sense", "use lldb-server or gdbserver")
+                raise TargetError("the stub's answer is invalid", "use lldb-server or gdbserver")
             if not part_bytes:
                 return content
             content += part_bytes
-        raise TargetError("the stub tells of too many mappings")
+        raise TargetError("the stub reports too many mappings")
 
     def threads(self) -> list[int]:
         """The kernel's numbers of the process's threads, in the order in which LLDB has them."""

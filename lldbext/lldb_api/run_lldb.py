@@ -68,7 +68,7 @@ def warnings(consequence: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """What the user is told; a defect of ours is called one, and how to see where."""
+    """What the user reads; a defect of ours is called one, and how to see where."""
     if isinstance(error, RanklensError):
         return escape(str(error))
     if os.environ.get(TRACEBACK):

@@ -1,4 +1,4 @@
-"""LLDB's process as a target: what the kernel tells of it, and LLDB's own reading where the kernel refuses.
+"""LLDB's process as a target: what the kernel reports of it, and LLDB's own reading where the kernel refuses.
 
 Takes an `SBProcess`; gives a `Target`. LLDB asks for threads while it takes a process to be running (at stops inside a
 step), and reads nothing for us then; the kernel does. A core file is read by the core's own reader (LLDB lists 17 of 25
@@ -50,7 +50,7 @@ def mapped_core() -> str:
     maps = ProcMaps(Path("/proc/self/maps").read_bytes())
     found = {mapping.path for mapping in maps if is_file(mapping.path) and is_core(mapping.path)}
     if len(found) != 1:
-        raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer, or one core at a time")
+        raise TargetError("this LLDB does not give the core file's path", "use LLDB 16 or newer, or one core at a time")
     return found.pop()
 
 

@@ -27,7 +27,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 def mended(moment: ProcessView, number: int, own: Iterable[Any]) -> Iterator[Any]:
     """LLDB's frames of a rank, innermost first, as long as they are right; then the `Activation`s that are true.
 
-    They are checked by the files' own unwind tables, as far as these tell of the stack.
+    They are checked by the files' own unwind tables, as far as these describe the stack.
     """
     frames = iter(own)
     innermost = next(frames, None)
@@ -46,7 +46,7 @@ def mended(moment: ProcessView, number: int, own: Iterable[Any]) -> Iterator[Any
 
 
 def _is_right(frame: Any, true: Activation, is_last: bool) -> bool:
-    """Where the tables know no caller, as behind a signal's handler, they know no CFA either: LLDB may know more."""
+    """Where the tables know no caller, as after a signal's handler, they know no CFA either: LLDB may know more."""
     return bool(frame.GetPC() == true.pc and (is_last or frame.GetCFA() == true.cfa))
 
 
@@ -88,7 +88,7 @@ def hidden(moment: ProcessView, lost: Activation, expression: str) -> Optional[A
     if name is None:
         return None
     function = moment.walker.calls(lost.lookup)[0].function
-    return Absent(f"{name} is a variable of {function}, whose frame LLDB takes wrongly", "ask GDB for it")
+    return Absent(f"{name} is a variable of {function}, whose frame LLDB misreads", "ask GDB for it")
 
 
 def _take_arguments(moment: ProcessView, lost: Activation) -> list[bool]:

@@ -54,7 +54,7 @@ class ManyRanks:
         self._names: dict[int, str] = {}  # by address
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
-        """What can be told of some of the ranks, by their numbers."""
+        """What is known of some of the ranks, by their numbers."""
         path, found = PATH.fullmatch(expression), Values()
         if path is None or len(numbers) < FEW or not FORM.fullmatch(form):
             return found

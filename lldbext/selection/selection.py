@@ -25,7 +25,7 @@ from pieglobalsfind.stacks.unwind import Activation
 
 
 class Selection:
-    """The selected rank of a process; made anew for each use."""
+    """The selected rank of a process; made again for each use."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -123,7 +123,7 @@ class Selection:
             self._session.ask_for(rank)
             found = self._listed(known)
         if found is None:
-            raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+            raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known of it")
         modules = self._session.modules
         if rank not in modules.ranks and not modules.is_visiting:
             self._session.let_stay(rank)
@@ -147,7 +147,7 @@ class Selection:
                 return
 
     def is_outermost(self, frame: Any) -> bool:
-        """Whether nothing of the program, or of what a rank is, lies behind a frame."""
+        """Whether nothing of the program, or of what a rank is, lies above a frame."""
         entry, pc = self._session.moment().entry, frame.GetPC()
         # It may end in a call that never returns.
         is_entry = pc in entry or (pc == entry.end and entry.size > 0 and frame.GetFrameID() > 0)

@@ -58,7 +58,7 @@ def follow(session: Session) -> None:
 
 
 def pass_over_events(session: Session) -> None:
-    """Where the runtime told of something while a thread stopped for the user, LLDB might show the one that told.
+    """Where the runtime reported an event as a thread stopped for the user, LLDB might show the one that reported it.
 
     LLDB chooses after its hooks have run, and keeps the selected thread if that has a reason to be stopped.
     """

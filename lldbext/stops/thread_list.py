@@ -40,7 +40,7 @@ class OperatingSystemPlugIn:
                 lifecycle.renew(self._session)
         self._is_asked = False
         self._waiting: dict[int, Rank] = {}
-        self._registers: dict[int, bytes] = {}  # LLDB asks for them anew whenever its modules change
+        self._registers: dict[int, bytes] = {}  # LLDB asks for them again whenever its modules change
 
     def create_thread(self, tid: int, context: int) -> None:
         """LLDB asks for threads by address only if a user does."""
@@ -101,7 +101,7 @@ class OperatingSystemPlugIn:
         threads = [thread for thread in moment.target.threads() if thread.tid in above]
         places = {thread.tid: Standing(above[thread.tid], pc_of(thread, self._processor)) for thread in threads}
         if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
-            return frozenset(places)  # gdbserver tells of one stop at a time
+            return frozenset(places)  # gdbserver reports one stop at a time
         covered = session.kernel_threads.may_be_covered(places)
         if (
             len(covered) < len(places) and not foreign_commands.ask_by_functions()

@@ -1,6 +1,6 @@
 """Where the links to ranks' files stand: a folder for each LLDB, removed by the next one once it has ended.
 
-Takes nothing; gives folders that nobody else can write to. LLDB reads files late, and runs none of our code at its end.
+Gives folders that no other user can write to. LLDB reads files late, and runs no code of ours at its end.
 """
 
 from __future__ import annotations

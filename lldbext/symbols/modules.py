@@ -2,7 +2,7 @@
 
 Takes LLDB's target and a rank. LLDB takes one file for one module however often it is added, so every rank has a link
 of its own to the object's file. LLDB's expressions mean the first module that has a name; the modules of the rank in
-focus stand first therefore, and the originals' stand nowhere while there is one. LLDB reads each module's file anew:
+focus stand first therefore, and the originals' stand nowhere while there is one. LLDB reads each module's file again:
 for ranks that are only looked at in passing there is one set of modules, the guests, that goes from rank to rank.
 """
 
@@ -239,7 +239,7 @@ class Modules:
         try:
             file = self._link(folder, elf_object, path) if folder else self._file(moment, rank, elf_object, path)
         except (OSError, RanklensError) as error:
-            self.failures.add(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
+            self.failures.add(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
             return None
         with unheard(self._target):
             module = self._target.AddModule(file, None, None)
@@ -265,7 +265,7 @@ class Modules:
         return str(link)
 
     def _take_originals_out(self, moment: ProcessView, instead: Iterable[PlacedModule]) -> None:
-        """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
+        """Each time: LLDB's loader brings an original in again when it reads the list of libraries again."""
         own = {placed_module.module.file.basename for placed_module in instead}
         out = (
             elf_object

@@ -28,7 +28,7 @@ class Standing:
 
 
 class KernelThreads:
-    """Those that LLDB has shown can be asked: once a rank's thread stands for one, LLDB gives it to nobody."""
+    """Those that LLDB has shown can be asked: once a rank's thread stands for one, LLDB gives it to no one."""
 
     def __init__(self, process: Any, thread_breakpoints: ThreadBreakpoints) -> None:
         self._process = process

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "pieglobalsfind"
 HIGHEST = (1 << 64) - 1
 
-DESCRIPTION = "Say whose an address of a program with virtual MPI ranks is: rank, kind, object, symbol, source line."
+DESCRIPTION = "Show which rank owns an address of a program with virtual MPI ranks, and what lies there."
 EXPLANATION = """\
 One line per address: the address, its rank, its kind (code, data, rodata, heap, stack, tls, range, original, runtime,
 unmapped), object+offset, symbol+offset, file:line, and the same place in the unprivatized original. The process is
@@ -56,9 +56,7 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--core", metavar="FILE", help="a core file of it")
     target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
     target.add_argument("--checkpoint", metavar="DIR", help="what rankrun --checkpoint wrote")
-    found.add_argument(
-        "--exe", metavar="FILE", help="with --core: a file that ran and is not at its old place any more"
-    )
+    found.add_argument("--exe", metavar="FILE", help="with --core: a file that ran and has since been moved")
     found.add_argument("--json", action="store_true", help="print one JSON object per address, one on a line")
     found.add_argument("--filter", action="store_true", help="copy standard input, and explain each address in it")
     found.add_argument("addresses", metavar="ADDRESS", nargs="*", help="in hexadecimal, with or without 0x")
@@ -71,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.filter and (arguments.addresses or arguments.json):
         raise UsageError("--filter takes its addresses from standard input, and gives text", "leave the others out")
     if not arguments.filter and not arguments.addresses:
-        raise UsageError("there is no address", "give one or more in hexadecimal, or --filter")
+        raise UsageError("no address is given", "give one or more in hexadecimal, or --filter")
     addresses = [parse_address(address) for address in arguments.addresses]
 
     finders = open_finders(arguments)

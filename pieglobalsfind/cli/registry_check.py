@@ -24,9 +24,9 @@ from pieglobalsfind.targets.live import check_is_process
 
 NAME = "rank-debug-check"
 EXPLANATION = """\
-contradiction: the registry is wrong, tools show something else than there is, or nothing
-lack: something is left out that every runtime can write; the line says which feature is missing
-note: something is left out that some runtimes do not need
+contradiction: the registry is wrong, tools show something that is not there, or nothing
+lack: a field that every runtime can write is missing; the line says which feature needs it
+note: a field is missing that some runtimes do not need
 
 exit status: 0 no contradiction and no lack, 1 there are some, 2 the call is wrong or there is no registry
 """

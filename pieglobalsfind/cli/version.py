@@ -35,7 +35,7 @@ class Version(argparse.Action):
         try:
             found = version(PACKAGE)
         except PackageNotFoundError as error:
-            sentence = f"{parser.prog} runs out of a folder, where no version is told"
+            sentence = f"{parser.prog} runs from a folder that has no version"
             raise UsageError(sentence, "install it by pip") from error
         print(f"{parser.prog} {found}")
         parser.exit()

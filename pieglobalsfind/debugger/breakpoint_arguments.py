@@ -30,7 +30,7 @@ def parse(text: str) -> StopRequest:
     if not location or rankset.recognize(last) is None:
         location, last = place.strip(), ""
     if not location:
-        raise UsageError("there is no location to break at", "for instance: rank break solver.c:81 0-3 if n > 10")
+        raise UsageError("no location to break at is given", "for instance: rank break solver.c:81 0-3 if n > 10")
     return StopRequest(location.strip(), last, "".join(conditions).strip())
 
 

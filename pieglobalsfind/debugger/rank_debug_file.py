@@ -2,7 +2,7 @@
 
 Takes an object's file and a rank; gives a copy of the file whose debug information names the rank's own addresses. A
 debugger moves all addresses of a file by one distance, and asks the thread library for thread-local ones, which knows
-kernel threads alone; so each such variable's location is written anew, as the address that the distance makes right.
+kernel threads alone; so each such variable's location is written again, as the address that the distance makes right.
 
 The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
 2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
@@ -119,7 +119,7 @@ class Apart:
         with made.open("r+b") as file:
             for location, place in changes:
                 if os.pread(file.fileno(), _WORD.size, location.position) != _WORD.pack(location.value):
-                    raise OSError(errno.ESTALE, "has been built anew", path)
+                    raise OSError(errno.ESTALE, "has been built again", path)
                 if isinstance(place, int):
                     write(file.fileno(), location, (place - bias) & _MASK)
         return str(made)
@@ -183,7 +183,7 @@ def _found_by(
 
 
 def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Location]:
-    """Of .debug_addr: tables of addresses, each behind a header of 8 bytes (DWARF 5, 7.27)."""
+    """Of .debug_addr: tables of addresses, each after a header of 8 bytes (DWARF 5, 7.27)."""
     for number, (value,) in enumerate(_WORD.iter_unpack(data[: len(data) & -_WORD.size])):
         if value in wanted:
             yield Location(start + number * _WORD.size, value, False)

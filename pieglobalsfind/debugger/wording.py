@@ -1,4 +1,4 @@
-"""How facts about ranks, addresses and frames are said, the same in every command.
+"""The words for ranks, addresses and frames, the same in every command.
 
 Takes values of the model; gives text. It reads nothing and decides nothing.
 """
@@ -21,7 +21,7 @@ SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 
 
 def waiting_text(waiting: Waiting) -> str:
-    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless more is said.
+    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless it says more.
 
     Of a collective the call alone: which rank is needed next in it differs from rank to rank.
     """
@@ -74,7 +74,7 @@ def owner_text(moment: ProcessView, owner: Owner) -> str:
 
 def _owner_parts(moment: ProcessView, owner: Owner) -> Iterator[str]:
     if owner.kind == "unmapped":
-        yield f"nobody's: {owner.reason or 'it is not mapped'}"
+        yield f"no owner: {owner.reason or 'it is not mapped'}"
         return
     yield f"rank {owner.rank}: {owner.kind}" if owner.rank is not None else _nobodys(owner)
     symbol = moment.symbolizer.symbol(owner)

@@ -72,7 +72,7 @@ def peer_of(waiting: Waiting, members: Communicators) -> Optional[int]:
 
 
 def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:
-    """(start, end) of the memory that tells of each communicator first."""
+    """(start, end) of the memory that describes each communicator first."""
     known = set[int]()
     for rank, waiting in _waiting(table):
         record = _record(target, table, rank) if waiting.communicator not in known else None

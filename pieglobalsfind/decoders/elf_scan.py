@@ -22,7 +22,7 @@ NUMBERED = "there is no registry: copies were found by their ELF headers, and ra
 UNEQUAL = "objects have different numbers of copies: which copies belong to the same rank is a guess"
 # What a program has and a library has not; the last three are what AMPI calls instead (ampi.C, AMPI_Main_Get)
 ENTRIES = ("main", "MAIN__", "AMPI_Main", "AMPI_Main_noargs", "AMPI_Main_fortran_export")
-_UNKNOWN = Absent("a scan of memory can't tell", "let the program's runtime publish a registry")
+_UNKNOWN = Absent("a scan of memory can't find it", "let the program's runtime publish a registry")
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class RanksOnDemand(Sequence[Rank]):
         return tuple, (tuple(self),)
 
     def changed(self, changes: Mapping[int, Rank]) -> RanksOnDemand:
-        """The same ranks but for some, by their indices; what the columns tell of those is as before."""
+        """The same ranks but for some, by their indices; what the columns say of those is as before."""
         return RanksOnDemand(self.columns, self._make, {**self._known, **changes})
 
 

@@ -2,7 +2,7 @@
 
 Takes a target; libc itself describes its structures, for libthread_db's sake. A control block (x86-64: tcbhead_t is
 {tcb, dtv, self, ...}) begins with its own address and has it again. It lies at the end of its thread's stack. Since
-glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list of them tells of the others. What
+glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list has the others. What
 can't be read is absent.
 """
 

@@ -1,4 +1,4 @@
-"""The ranks of a table at a later moment: what changes of a rank is read again, and nothing is searched anew.
+"""The ranks of a table at a later moment: what changes of a rank is read again, and nothing is searched again.
 
 Takes a target that stands still and the table of an earlier moment; gives the table of this one, or None where more
 than contexts may have changed and the target has to be decoded. It costs two reads however many ranks there are.

@@ -2,7 +2,7 @@
 
 Takes a target, the kind and the address of what was saved; gives registers, believed only if they make sense: a stack
 pointer in writable memory, a pc in executable memory. It knows nothing of ranks, needs no thread of the target, and
-neither writes nor calls. glibc alone; whether a context is stale can't be told from it.
+neither writes nor calls. glibc alone; it does not show whether a context is stale.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
     if found is not None:
         with suppress(MemoryUnreadable):
             return int.from_bytes(target.read(found[1] + WORD, WORD), "little")
-    raise RanklensError("the guard that mangles a jmp_buf can't be had", "the first thread's stack can't be read")
+    raise RanklensError("the guard that mangles a jmp_buf can't be read", "the first thread's stack can't be read")
 
 
 def guard_places(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, int]]:

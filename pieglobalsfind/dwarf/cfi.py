@@ -178,7 +178,7 @@ class CodeFile:
 def code_file(path: str) -> CodeFile:
     """The tables of a file, read once as long as it is the same; raises `ObjectFileError`.
 
-    Whoever looks at a process again and again has them at hand.
+    They are at hand for callers that look at a process again and again.
     """
     try:
         about = Path(path).stat()

@@ -39,7 +39,7 @@ class DebugInfo:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the files in which some of it is said to be, and which can't be read."""
+        """Names of the files which it names for some of its parts, and which can't be read."""
         return self._module.missing
 
     @cached_property

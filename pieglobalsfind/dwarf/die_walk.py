@@ -18,7 +18,7 @@ Enter = Callable[[Die, int, State], Optional[State]]
 def walk(reader: Reader, around: Die, state: State, enter: Enter[State]) -> Iterator[tuple[Die, int, State]]:
     """A DIE, its tag, and the state of the DIE that holds it. `enter` gives the state inside; None: skip it.
 
-    In a sound file each DIE lies behind all that come before it. In a damaged one a list may lead back into what was
+    In a sound file each DIE lies after all that come before it. In a damaged one a list may lead back into what was
     gone through, again and again at every level; it ends there, so that no DIE is given twice.
     """
     last = around.addr or 0

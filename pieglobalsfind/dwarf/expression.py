@@ -70,13 +70,13 @@ def evaluate(
     `on_stack`: the address is on the stack from the beginning, as where a member lies is computed.
     """
     if bound is None:
-        return Absent("debug information does not say it")
+        return Absent("debug information does not say so")
     if isinstance(bound, int):
         return bound
     try:
         return signed(Machine(bound, address, read, on_stack).run())
     except (UnsupportedError, IndexError) as problem:
-        return Absent(f"its DWARF expression cannot be computed ({problem or 'it ends too early'})")
+        return Absent(f"its DWARF expression can't be computed ({problem or 'it ends too early'})")
     except error as problem:
         return Absent(str(problem))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from ctypes import (
     POINTER,
     byref,
@@ -25,20 +25,31 @@ from ctypes import (
 )
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import repeat
-from typing import Any, Optional, Union, cast
+from typing import Any, Optional
 
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf import private_copy
-from pieglobalsfind.dwarf.forms import BLOCK_FORMS, REFERENCE_FORMS, SIGNED_FORMS
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
 LIBRARY = "libdw.so.1"
-MOST_ATTRIBUTES = 1000  # of one abbreviation; compilers give a DIE some twenty
-NO_ABBREVIATION = (1 << 64) - 1  # DWARF_END_ABBREV of libdw.h
 LONGEST_BLOCK = 4096  # bytes of a DWARF expression; real ones have a few dozen
 LONGEST_STRING = 16384  # bytes of a name; mangled C++ names of some thousand do occur
+# how values of attributes are written (DWARF 5, 7.5.6)
+SIGNED_FORMS = (dw.DW_FORM_sdata, dw.DW_FORM_implicit_const)
+BLOCK_FORMS = (dw.DW_FORM_block2, dw.DW_FORM_block4, dw.DW_FORM_block, dw.DW_FORM_block1, dw.DW_FORM_exprloc)
+REFERENCE_FORMS = (
+    dw.DW_FORM_ref_addr,
+    dw.DW_FORM_ref1,
+    dw.DW_FORM_ref2,
+    dw.DW_FORM_ref4,
+    dw.DW_FORM_ref8,
+    dw.DW_FORM_ref_udata,
+    dw.DW_FORM_ref_sup4,
+    dw.DW_FORM_ref_sig8,
+    dw.DW_FORM_ref_sup8,
+    dw.DW_FORM_GNU_ref_alt,
+)
 # operations whose operand is an index, and what they mean once that is looked up
 INDEXED = {
     dw.DW_OP_addrx: dw.DW_OP_addr,
@@ -150,16 +161,6 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dwarf_getelf": (c_void_p, (c_void_p,)),
     "elf_nextscn": (c_void_p, (c_void_p, c_void_p)),
     "elf_getdata": (POINTER(ElfData), (c_void_p, c_void_p)),
-    "dwarf_getstring": (c_void_p, (c_void_p, c_uint64, POINTER(c_size_t))),
-    "dwarf_cuoffset": (c_uint64, (_DIE,)),
-    "dwarf_getabbrev": (c_void_p, (_DIE, c_uint64, POINTER(c_size_t))),
-    "dwarf_getabbrevtag": (c_uint, (c_void_p,)),
-    "dwarf_getabbrevcode": (c_uint, (c_void_p,)),
-    "dwarf_abbrevhaschildren": (c_int, (c_void_p,)),
-    "dwarf_getabbrevattr_data": (
-        c_int,
-        (c_void_p, c_size_t, POINTER(c_uint), POINTER(c_uint), POINTER(ctypes.c_int64), POINTER(ctypes.c_int64)),
-    ),
     "dwarf_dieoffset": (c_uint64, (_DIE,)),
     "dwarf_offdie": (c_void_p, (c_void_p, c_uint64, _DIE)),
     "dwarf_tag": (c_int, (_DIE,)),
@@ -204,7 +205,7 @@ def library() -> Any:
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
         hint = "install elfutils' libdw (Debian: apt-get install libdw1)"
-        raise ObjectFileError(f"debug information cannot be read without {LIBRARY} ({error})", hint) from error
+        raise ObjectFileError(f"debug information can't be read without {LIBRARY} ({error})", hint) from error
     return loaded
 
 
@@ -218,7 +219,7 @@ def _find_debug_file(
     descriptor = private_copy.opened_debug_file(path, build_id_of(module))
     if descriptor >= 0 or not os.environ.get("DEBUGINFOD_URLS"):
         return descriptor
-    # what a server sent is nobody's to write: it is put in the place of another file, or removed
+    # no one writes into what a server sent: it replaces another file, or is removed
     return int(library().dwfl_standard_find_debuginfo(module, data, name, base, file, link, *words))
 
 
@@ -259,14 +260,6 @@ class Unit:
     skeleton: Die
     holds_type: bool = False
     is_skeleton: bool = False
-
-
-@dataclass(frozen=True)
-class DwarfSection:
-    """A section's bytes, and where libdw has them, decompressed: DIEs' addresses lie there."""
-
-    address: int
-    data: bytes
 
 
 class Reader:
@@ -446,8 +439,6 @@ class Module:
         self._path = path
         self._units: Optional[tuple[Unit, ...]] = None
         self.lib = library()
-        self._places: Optional[list[tuple[int, int]]] = None
-        self._sections: dict[int, DwarfSection] = {}
         self._callbacks = Callbacks(
             find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
             find_debuginfo=ctypes.cast(find_debug_file, c_void_p).value,
@@ -457,13 +448,13 @@ class Module:
         self._session = self.lib.dwfl_begin(byref(self._callbacks))
         module = None
         if self._session:
-            name = os.fsencode(path)  # the module's: callbacks are told it whatever they look for
+            name = os.fsencode(path)  # the module's: callbacks get it whatever they look for
             module = self.lib.dwfl_report_offline(self._session, name, name, descriptor)
         if not module:
             os.close(descriptor)
             message = text_of_error(self.lib)
             self.close()
-            raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
+            raise ObjectFileError(f"{path} can't be opened as an ELF file ({message})")
         self.lib.dwfl_report_end(self._session, None, None)
         self._module = module
         if build_id and (build_id_of(module) or read_build_id(path)) != build_id:
@@ -488,7 +479,7 @@ class Module:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the files in which units of this one are said to be, and are not."""
+        """Names of the files which this one names for its units, and which lack them."""
         bare = (unit.skeleton for unit in self.units() if unit.is_skeleton and unit.die is unit.skeleton)
         return tuple(self._own_string(die, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for die in bare)
 
@@ -520,9 +511,9 @@ class Module:
             yield Unit(split or die, die, kind.value == dw.DW_UT_type, is_skeleton)
 
     def _split(self, before: c_void_p, skeleton: Die) -> Optional[Die]:
-        """The full unit of a skeleton, that of the unit behind `before`; None if its file is not there.
+        """The full unit of a skeleton, that of the unit after `before`; None if its file is not there.
 
-        libdw opens that file by the name in the skeleton, and has no other way to be told of one: for the time of that
+        libdw opens that file by the name in the skeleton, and takes it in no other way: for the time of that
         call the name is that of our copy.
         """
         place, name = self._own_string(skeleton, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)
@@ -532,7 +523,7 @@ class Module:
             return None
         split, copy = Die(), b"/dev/fd/%d\0" % descriptor
         try:
-            if not any(start <= place <= place + len(copy) <= start + size for start, size in self._section_places()):
+            if not any(start <= place <= place + len(copy) <= start + size for start, size in self.section_places):
                 return None
             said = ctypes.string_at(place, len(copy))
             ctypes.memmove(place, copy, len(copy))  # libdwfl maps files to be written to, for itself alone
@@ -553,71 +544,10 @@ class Module:
                 return address or 0, text(address)
         return 0, ""
 
-    def section(self, address: Optional[int]) -> Optional[DwarfSection]:
-        """The section in which a DIE of the file itself lies; None for one of another file (split units)."""
-        for start, size in self._section_places():
-            if address is not None and start <= address < start + size:
-                if start not in self._sections:
-                    self._sections[start] = DwarfSection(start, ctypes.string_at(start, size))
-                return self._sections[start]
-        return None
-
-    def _section_places(self) -> list[tuple[int, int]]:
-        if self._places is None:
-            self._places = section_places(self._dwarf)
-        return self._places
-
     @cached_property
-    def _strings(self) -> bytes:
-        """Section .debug_str up to the end of its last string."""
-        section = self.section(self.lib.dwarf_getstring(self._dwarf, 0, byref(c_size_t())))
-        return section.data[: section.data.rfind(b"\0") + 1] if section is not None else b""
-
-    def text(self, found: Union[int, bytes, None]) -> str:
-        """A string as a DIE has it, by its bytes or its offset in .debug_str; "" if there is none."""
-        if found is None:
-            return ""
-        if isinstance(found, int):
-            strings = self._strings
-            found = strings[found : strings.find(b"\0", found)]  # beyond the last there is nothing
-        return found[:LONGEST_STRING].decode("utf-8", "replace")
-
-    def texts(self, found: Sequence[Union[int, bytes, None]]) -> Iterable[str]:
-        """The `text` of each."""
-        strings, end_from = self._strings, self._strings.find
-        if set(map(type, found)) != {int}:
-            return map(self.text, found) if any(found) else repeat("", len(found))
-        texts = [strings[at : end_from(b"\0", at)] for at in cast("Sequence[int]", found)]
-        if max(map(len, texts)) > LONGEST_STRING:
-            return map(self.text, found)
-        return b"\0".join(texts).decode("utf-8", "replace").split("\0")
-
-    def offset_in_unit(self, die: Die) -> int:
-        """How far a DIE is from the begin of its unit's header."""
-        return int(self.lib.dwarf_cuoffset(byref(die)))
-
-    def abbreviations(self, unit: Die, most: int) -> Iterator[tuple[int, int, bool, list[tuple[int, int, int]]]]:
-        """Of a unit's abbreviations at most `most`: code, tag, whether it has children, (attribute, form, value)."""
-        lib, offset, length = self.lib, 0, c_size_t()
-        for _ in range(most):
-            found = lib.dwarf_getabbrev(byref(unit), offset, byref(length))
-            if not found or found == NO_ABBREVIATION:
-                return
-            offset += length.value
-            attributes = list(self._attributes_of(found))
-            has_children = bool(lib.dwarf_abbrevhaschildren(found))
-            yield lib.dwarf_getabbrevcode(found), lib.dwarf_getabbrevtag(found), has_children, attributes
-
-    def _attributes_of(self, abbreviation: int) -> Iterator[tuple[int, int, int]]:
-        """Until the last: dwarf_getattrcnt() miscounts where a form's value stands in the abbreviation (0.188)."""
-        code, form, value, offset = c_uint(), c_uint(), ctypes.c_int64(), ctypes.c_int64()
-        read, places = self.lib.dwarf_getabbrevattr_data, (byref(code), byref(form), byref(value), byref(offset))
-        for number in range(MOST_ATTRIBUTES):
-            if read(abbreviation, number, *places) != 0:
-                return
-            if not code.value and not form.value:
-                return
-            yield code.value, form.value, value.value
+    def section_places(self) -> list[tuple[int, int]]:
+        """(start, size) in our memory of the sections in which the file's own DIEs lie."""
+        return section_places(self._dwarf)
 
     def __del__(self) -> None:
         if getattr(self, "_session", None):
@@ -629,7 +559,7 @@ class Module:
             self.lib.dwfl_end(self._session)
         self._session = self._dwarf = self._module = None
         self._units = ()
-        self._places, self._sections, self._strings = [], {}, b""
+        self.section_places = []
 
 
 def build_id_of(module: int) -> bytes:

@@ -1,7 +1,7 @@
 """The bytes of an ELF file for libdw, apart from the file itself.
 
-Takes a path; gives the descriptor of a copy that has no name. libdw maps what it reads: whoever cuts a
-mapped file short kills the debugger that we run in, and whoever writes it anew changes what was said of it. So are the
+Takes a path; gives the descriptor of a copy that has no name. libdw maps what it reads: cutting a
+mapped file short kills the debugger that we run in, and writing it again changes what was read from it. So are the
 files read that a file refers to: its debug file, split units (DWARF 5, 7.3.2) and a supplementary file (7.3.6).
 """
 
@@ -20,7 +20,7 @@ from pieglobalsfind.shell.signals import cleanup_on_signal
 MAGIC = b"\x7fELF"  # libdw would take packed files too, however large they become
 LARGEST_IN_MEMORY = 64 << 20  # bytes; copies of larger files are on the disk
 LARGE_FILES = "/var/tmp"  # as the Filesystem Hierarchy Standard has it; /tmp is memory on many machines
-BEHIND = 4096  # zeros behind the file's end, where a name without an end comes to one
+BEHIND = 4096  # zeros after the file's end, where a name without an end comes to one
 
 
 def opened(path: str) -> int:
@@ -67,7 +67,7 @@ def refers_to(path: str) -> tuple[bytes, bytes]:
 
 
 def opened_supplementary(path: str) -> int:
-    """The same of the supplementary file that belongs to a file; -1 if it is not where it is said to be."""
+    """The same of the supplementary file that belongs to a file; -1 if it is not at the place that the file names."""
     name, build_id = refers_to(path)
     for place in _supplementary_places(path, os.fsdecode(name), build_id.hex()):
         with suppress(ObjectFileError), ElfFile(str(place)) as elf_file:

@@ -64,11 +64,12 @@ RECORDS = {
 UNREADABLE, OUTSIDE = 1, 2  # indices of what damaged files have
 REFUSED: dict[int, Type] = {
     VOID: Void(),
-    UNREADABLE: Void(reason="it is where no type can be"),
-    OUTSIDE: Void(reason="it lies outside of what holds it"),
+    UNREADABLE: Void(reason="its offset is outside the types"),
+    OUTSIDE: Void(reason="it lies outside the type that contains it"),
 }
 
 BEING_READ = -1  # in place of how many levels of types lie within a type
+SIZED = (*RECORDS, dw.DW_TAG_enumeration_type, dw.DW_TAG_base_type, *POINTERS)
 UNIT_SHIFT = 40  # an index: number of the unit, from 1 on, and the DIE's distance from the unit's own, in so many bits
 FOREIGN = 1 << 62  # from here on: DIEs of other files (supplementary ones, units of types of split files)
 
@@ -118,6 +119,11 @@ class TypeReader:
         """The index of the type that a DIE names by DW_AT_type."""
         return self._target(die)
 
+    def stated_size(self, index: int) -> int:
+        """The size in bytes that a type's own DIE states, without reading its members; 0 where it states none."""
+        die = self._die(index) if index not in REFUSED else None
+        return self._size(die) if die is not None and self._reader.tag(die) in SIZED else 0
+
     def parameters(self, die: Die) -> Iterator[int]:
         """The indices of the types of a function's parameters, but for those that the compiler added."""
         for child, _ in self.parts(die, dw.DW_TAG_formal_parameter):
@@ -153,13 +159,16 @@ class TypeReader:
     def _read_at(self, index: int) -> Type:
         if len(self._types) > MOST_TYPES or self._parts > MOST_PARTS:
             return Void(reason="there are too many types")
-        die = self._foreign.get(index)
-        if die is None:
-            number, distance = place_of(index)
-            unit = self._units[number].die
-            die = Die(addr=(unit.addr or 0) + distance, cu=unit.cu)
+        die = self._die(index)
         self._fortran = self._is_fortran(die)
         return self._read(die)
+
+    def _die(self, index: int) -> Die:
+        if index in self._foreign:
+            return self._foreign[index]
+        number, distance = place_of(index)
+        unit = self._units[number].die
+        return Die(addr=(unit.addr or 0) + distance, cu=unit.cu)
 
     def _read(self, die: Die) -> Type:
         tag = self._reader.tag(die)

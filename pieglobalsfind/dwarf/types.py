@@ -256,7 +256,7 @@ class TypeTable:
         return self.types[index]
 
     def strip(self, index: int) -> Bare:
-        """The type behind typedefs and qualifiers."""
+        """The type under typedefs and qualifiers."""
         known = self._bare.get(index)
         if known is not None:
             return known

@@ -15,7 +15,7 @@ _MODULE_PROCEDURE = re.compile(r"__([a-z]\w*?)_MOD_(\w+)")
 
 @lru_cache(maxsize=1)
 def _demangler() -> Optional[Callable[[bytes], Optional[bytes]]]:
-    """__cxa_demangle (Itanium C++ ABI, 3.4) behind a function that frees what it returns."""
+    """__cxa_demangle (Itanium C++ ABI, 3.4) after a function that frees what it returns."""
     try:
         library, libc = ctypes.CDLL("libstdc++.so.6"), ctypes.CDLL(None)
         function, free = library.__cxa_demangle, libc.free

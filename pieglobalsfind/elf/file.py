@@ -72,7 +72,7 @@ class ProgramHeader:
 
     @property
     def end(self) -> int:
-        """The first vaddr behind it."""
+        """The first vaddr after it."""
         return self.vaddr + self.memory_size
 
 

@@ -22,7 +22,7 @@ LARGEST_LINK = 4096  # bytes of .gnu_debuglink: a file's name and a checksum
 
 @dataclass(frozen=True)
 class LoadedIdentity:
-    """What memory tells of a loaded file. `extents`: (memory size, file size, flags) of each PT_LOAD."""
+    """What memory says of a loaded file. `extents`: (memory size, file size, flags) of each PT_LOAD."""
 
     path: str
     build_id: bytes
@@ -48,7 +48,7 @@ def _extents(headers: Sequence[ProgramHeader]) -> tuple[tuple[int, int, int], ..
 def object_path(target: Target, wanted: LoadedIdentity, folders: Sequence[str] = ()) -> Union[str, Absent]:
     """Where the very file that the target runs can be opened; Absent names both files if another is in its place.
 
-    `folders` of the user's are looked into after the file's own place.
+    `folders` of the user's are searched after the file's own place.
     """
     refusal: Union[Absent, None] = None
     for place in _places(target, wanted.path, folders):

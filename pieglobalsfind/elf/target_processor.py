@@ -29,4 +29,4 @@ def processor_of_target(target: Target) -> Processor:
     emulated = [processor for processor in found.values() if processor.kernel_name != os.uname().machine]
     for processor in (*emulated, *found.values()):
         return processor
-    raise TargetError(f"no file that {target.description} has mapped tells its processor")
+    raise TargetError(f"no file that {target.description} has mapped names its processor")

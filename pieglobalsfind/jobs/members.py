@@ -64,7 +64,7 @@ class JobMember:
 class Members:
     """A job's processes that were found, in order, of `count`; `name` says which job it is.
 
-    `doubtful` are sentences about processes that may be of the job, which can't be told.
+    `doubtful` are sentences about processes of which it is unknown whether they belong to the job.
     """
 
     name: str
@@ -98,7 +98,7 @@ def members_of(job: str) -> Members:
         return by_id(own.job_id, job)
     if int(job) == FIRST_PROCESS and Path(program(FIRST_PROCESS)).name not in STARTERS:
         raise UsageError(
-            "process 1 is above all that run here, and no job's launcher", "give a pid of the job, or its id"
+            "process 1 is the parent of every process here, not a job's launcher", "give a pid of the job, or its id"
         )
     below = {
         member_identity.job_id
@@ -211,7 +211,7 @@ def by_id(job_id: str, asked: str) -> Members:
         named = by_name(job_id)
         if named is not None:
             return named
-        raise TargetError(f"no process of job {asked} can be found here", "is it still running, and yours?")
+        raise TargetError(f"no process of job {asked} can be found here", "check that it runs, and that you own it")
     chosen: dict[int, int] = {}
     for pid, member_identity in sorted(known.items()):
         if member_identity.index not in chosen or member_identity.own_pid == pid:

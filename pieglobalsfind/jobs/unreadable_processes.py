@@ -1,4 +1,4 @@
-"""Processes that may be of a job and can't be told to be: of another user, or with a registry that can't be believed.
+"""Processes that may belong to a job: of another user, or with a registry that can't be trusted.
 
 Takes the processes of a job that were found; gives a sentence for each other one that was started along with them and
 bears their name, with the reason why nothing is known of it. It claims nothing of them.
@@ -38,7 +38,7 @@ def common_ancestor(found: Collection[int], known: Mapping[int, HostProcess]) ->
 
 
 def said_of(pid: int) -> Iterator[str]:
-    """Nothing of one that is known to be another's, or nobody's."""
+    """Nothing of a process that is known to belong to another job, or to none."""
     try:
         decode(open_target(pid=pid))
     except (NotVirtualizedError, TargetEndedError):
@@ -46,7 +46,7 @@ def said_of(pid: int) -> Iterator[str]:
     except RanklensError as error:
         if not name_of(pid):
             return  # it has ended meanwhile
-        yield f"process {pid} of user {_user_name(user_of(pid))} may be one that can't be found: {error.sentence}"
+        yield f"process {pid} of user {_user_name(user_of(pid))} may be a missing one: {error.sentence}"
 
 
 def _user_name(user: int) -> str:

@@ -102,7 +102,7 @@ class Job:
     def _ask(self, read: Callable[[ProcessView], Answer], with_data: bool = False) -> Answer:
         """What `read` makes of the target; of a running process it may be called several times."""
         if self._closed:
-            raise UsageError(f"{self.description} is closed", "ask before the end of the with statement")
+            raise UsageError(f"{self.description} is closed", "use it inside the with statement")
         if self._standing is not None:
             return read(self._standing)
         assert isinstance(self._target, LiveTarget)
@@ -141,7 +141,7 @@ def open(
     if len(given) != 1:
         raise UsageError("name one target", "give either pid=, core= or snapshot=")
     if pause not in (BRIEFLY, THROUGHOUT, NEVER):
-        raise UsageError(f"there is no pause {pause!r}", 'give "briefly", "throughout" or "never"')
+        raise UsageError(f"{pause!r} is not a kind of pause", 'give "briefly", "throughout" or "never"')
     try:
         if pid is not None and pause == THROUGHOUT:
             return _held(pid)

@@ -1,6 +1,6 @@
 """Which MPI call a suspended rank is in, from its stack, where the runtime does not publish it.
 
-Takes ranks that a runtime's own data told of, and a walker; gives them as blocked in that call, with its peer, tag and
+Takes ranks that a runtime's own data describe, and a walker; gives them as blocked in that call, with its peer, tag and
 communicator where its arguments tell them. A rank whose stack can't be walked stays as it was.
 """
 
@@ -35,7 +35,7 @@ def as_blocked(
 ) -> Rank:
     """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls.
 
-    One that is ready again is told as such, with the call that it has not left yet. `requests`: SMPI's, of this moment.
+    A rank that is ready again stays ready, with the call that it has not left. `requests`: SMPI's, of this moment.
     """
     if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank

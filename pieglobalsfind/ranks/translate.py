@@ -292,7 +292,7 @@ class Translator:
     def _neighbours(self, address: int) -> str:
         """Why no rank or object owns an address: what lies nearest."""
         if address < 1 << 16:
-            return "it is not mapped; so small an address is a null pointer with an offset"
+            return "it is not mapped; such a small address is a null pointer with an offset"
         processor = self._table.processor
         if processor.end_of_user_space <= address < ADDRESSES - processor.end_of_user_space:
             why = f"({processor.name}: {processor.beyond_it})"
@@ -300,7 +300,7 @@ class Translator:
         at = bisect_right(self._map_starts, address) - 1
         if at >= 0 and address - self._maps[at].end < 1 << 20:
             name = self._maps[at].path or "anonymous memory"
-            return f"it is not mapped, {address - self._maps[at].end} bytes behind the end of {name}"
+            return f"it is not mapped, {address - self._maps[at].end} bytes after the end of {name}"
         return "it is not mapped"
 
     # ---- backwards ----

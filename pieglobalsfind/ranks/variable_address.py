@@ -81,7 +81,7 @@ def tls_block(rank: Rank, elf_object: Object) -> Optional[int]:
 def is_shared(rank: Rank, elf_object: Object, variable: Variable) -> bool:
     """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process.
 
-    A struct of globals is where the rank says: that another one has said the same can't be told of one rank alone.
+    A struct of globals is where the rank says: one rank alone does not show whether another one has said the same.
     """
     from pieglobalsfind.dwarf.types import ROOT  # late: as in `place`
 

@@ -36,7 +36,7 @@ class ViewedProcess:
 
 
 class JobView:
-    """`warnings` tell of what is not in it."""
+    """`warnings` say what is missing."""
 
     def __init__(self, processes: Sequence[ViewedProcess], warnings: tuple[str, ...] = ()) -> None:
         self.processes = tuple(processes)
@@ -87,7 +87,7 @@ class JobView:
         if rank.state == MIGRATED_OUT and rank.moves:
             for process in self.processes:
                 if process.moment.table.process_index == rank.process:
-                    raise UsageError(f"rank {number} is on its way to {process.name}", "go on until it has arrived")
+                    raise UsageError(f"rank {number} is on its way to {process.name}", "continue until it has arrived")
 
     def of(self, number: int) -> ProcessView:
         """The rank's process; raises `UsageError` if none has it."""

@@ -107,7 +107,7 @@ def _missed(target: PausedTarget) -> list[tuple[Range, ...]]:
 
 
 def _enlarged(process: ProcessPlan, missed: Sequence[tuple[Range, ...]], with_data: bool) -> ProcessPlan:
-    """With a plan made anew, as ranks may have come or gone, and what was missed."""
+    """With a plan made again, as ranks may have come or gone, and what was missed."""
     if not any(missed):
         return process
     now = plan_for(process.live, with_data)

@@ -169,7 +169,7 @@ def _contexts(view: ProcessView) -> Iterator[RegistryFinding]:
         what = f"registers {compact(numbers)} hold no stack pointer or no pc: suspended ranks have no stacks"
         yield RegistryFinding(LACK, "context_registers", what, cure)
     if len(numbers) < len(view.table.context_layout):
-        yield RegistryFinding(CONTRADICTION, "context_registers", "a register is there twice", "add each one once")
+        yield RegistryFinding(CONTRADICTION, "context_registers", "a register is listed twice", "add each one once")
 
 
 # ---- ranks ----

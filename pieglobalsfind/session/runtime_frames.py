@@ -99,7 +99,7 @@ def _inside_call(moment: ProcessView, pcs: Sequence[int]) -> Optional[int]:
     """How many frames, innermost first, are inside the program's call of MPI; None if it is in none."""
     try:
         functions = [moment.walker.calls(pc)[-1].function.partition("(")[0] for pc in reversed(pcs)]
-    except RanklensError:  # nobody can tell names here
+    except RanklensError:  # names can't be had here
         return None
     return len(pcs) - program_calls(functions) if program_calls(functions) else None
 
@@ -132,7 +132,7 @@ def _is_fortran_call(moment: ProcessView, pc: int, inside: Optional[int]) -> boo
         return False
     try:
         names = [moment.walker.calls(one)[-1].function for one in (pc, inside)]
-    except RanklensError:  # nobody can tell names here
+    except RanklensError:  # names can't be had here
         return False
     return is_fortran_name(*names)
 

@@ -1,7 +1,7 @@
 """The stacks of a running process's ranks, again and again: each look is a pause, and prepares the next one.
 
 Takes a live process; gives samples. The first look finds the ranks. Later ones read again what changes of them, and
-copy no more than that; from time to time, and where a rank may have come or gone, the ranks are found anew.
+copy no more than that; from time to time, and where a rank may have come or gone, the ranks are found again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget, Room, pause
 
-RENEWAL = 2.0  # seconds after which ranks are found anew at the earliest, where that takes longer than to read them
+RENEWAL = 2.0  # seconds after which ranks are found again at the earliest, where that takes longer than to read them
 LEAST_BETWEEN = 20  # times as long as finding them took
 MOST_NAMED = 20_000  # different stacks whose names are kept
 

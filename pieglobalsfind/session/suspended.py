@@ -56,7 +56,7 @@ def moment_of(target: Target) -> ProcessView:
 
 
 def has_ranks(target: Target) -> bool:
-    """Whether ranks can be told: also of a program whose ranks can't, contexts are read."""
+    """Whether ranks can be found; contexts are read also where they can't."""
     try:
         decode(target)
     except RanklensError:

@@ -2,7 +2,7 @@
 
 Takes a walker and a rank; gives an argument by its frame and its place among the function's parameters. It is computed
 from what the calling function's debug information says that it passed, else from where the called one's says that it
-is, with the registers as they are unwound. A compiler may have kept neither: that is said, and nothing is guessed.
+is, with the registers as they are unwound. Where a compiler kept neither, the answer says so.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pieglobalsfind.stacks.unwind import Activation, Walker
 INT, WORD = 4, 8
 UNDESCRIBED = "its function has no debug information"
 OTHER_SHAPE = Absent("its function has other parameters by its debug information")
-UNKNOWN_CALLEE = Absent("its caller's does not tell which function it calls")
-NOT_PASSED = Absent("its caller's does not tell what it passes")
+UNKNOWN_CALLEE = Absent("its caller's does not say which function it calls")
+NOT_PASSED = Absent("its caller's does not say what it passes")
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class RankStack:
 
 
 def stack_of(walker: Walker, rank: Rank) -> Optional[RankStack]:
-    """A rank's stack, None if a frame of it can't be told; raises `RanklensError` as walking does.
+    """A rank's stack, None if a frame of it is unknown; raises `RanklensError` as walking does.
 
     One that runs has it from its kernel thread's registers, as long as these are known.
     """

@@ -101,7 +101,7 @@ def _run(steps: Steps, frame: FrameScope, depth: int = 0) -> tuple[int, bool]:
     is_value = False
     for step in steps:
         if is_value or depth > 4:
-            raise UnsupportedError("it goes on behind its end")
+            raise UnsupportedError("it goes on after its end")
         is_value = step.atom == dw.DW_OP_stack_value
         if not is_value:
             _step(step, stack, frame, depth)
@@ -127,7 +127,7 @@ def _step(step: Step, stack: list[int], frame: FrameScope, depth: int) -> None:
         elif not _of_frame(step, stack, frame, depth):
             _of_stack(step, stack, frame)
     except IndexError as error:
-        raise UnsupportedError("it takes more than there is") from error
+        raise UnsupportedError("it needs more operands than there are") from error
 
 
 def _of_frame(step: Step, stack: list[int], frame: FrameScope, depth: int) -> bool:
@@ -141,7 +141,7 @@ def _of_frame(step: Step, stack: list[int], frame: FrameScope, depth: int) -> bo
     elif atom == dw.DW_OP_bregx:
         stack.append((_register(frame, step.number) + step.second) & MASK)
     elif atom == dw.DW_OP_GNU_parameter_ref:
-        raise NowhereError  # a parameter that is optimized away: few call sites tell of one
+        raise NowhereError  # a parameter that is optimized away: few call sites describe one
     elif atom == ENTRY_VALUES[0]:
         stack.append(_at_entry(step, frame))
     else:

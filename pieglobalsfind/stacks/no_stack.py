@@ -9,7 +9,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Absent, Rank
 
 GONE = {
-    STARTING: ("is still being made", "go on until it runs"),
+    STARTING: ("is still being made", "continue until it runs"),
     EXITED: ("has exited", "its globals are still there: rank print EXPR {rank}"),
     MIGRATED_OUT: ("has migrated to another process", "attach to that one"),
 }
@@ -22,7 +22,7 @@ def check_is_here(rank: Rank) -> None:
         if rank.state == MIGRATED_OUT and rank.moves:
             what = f"has migrated to process {rank.process} of the job"
         if rank.state == STARTING and rank.moves:
-            what, hint = "is on its way to this process", "go on until it has arrived"
+            what, hint = "is on its way to this process", "continue until it has arrived"
         raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
 
 

@@ -104,9 +104,9 @@ class Contexts:
         elif not self._is_executable(pc):
             wrong = f"its pc {pc:#x} is not in executable memory"
         if wrong and cut_short(self._target):
-            raise RanklensError(f"rank {rank.rank} has a context that can't be judged, the core file is cut short")
+            raise RanklensError(f"rank {rank.rank} has a context that can't be checked, the core file is cut short")
         if wrong:
-            raise RanklensError(f"the context of rank {rank.rank} at {context:#x} makes no sense, {wrong}", _SWITCHING)
+            raise RanklensError(f"the context of rank {rank.rank} at {context:#x} is invalid, {wrong}", _SWITCHING)
 
     def _is_executable(self, pc: int) -> bool:
         """By the memory map, read once more if what is known of it does not have the pc."""

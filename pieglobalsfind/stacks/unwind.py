@@ -158,7 +158,7 @@ class Walker:
         return found
 
     def _walked(self, rank: Rank) -> UnwoundStack:
-        """A rank's stack; a suspended one's is one that was met before, or walked anew."""
+        """A rank's stack; a suspended one's is one that was met before, or walked again."""
         if rank.state == RUNNING:
             return self._named_calls(rank, *self._pcs_of_thread(rank))
         registers = self._contexts.saved(rank)
@@ -198,7 +198,7 @@ class Walker:
         return tuple(found), ends
 
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
-        """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
+        """The frames of a suspended rank, innermost first, down to its entry; None if some are unknown."""
         if rank.state == RUNNING:
             return None
         activations, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
@@ -341,7 +341,7 @@ class Walker:
                 return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
             try:
                 if not _go_to_caller(processor, registers, rules, memory, is_call):
-                    return pcs, f"the frame at {pc:#x} makes no sense"
+                    return pcs, f"the frame at {pc:#x} is invalid"
             except MemoryUnreadable:
                 return pcs, f"the frame at {pc:#x} can't be read"
             is_call = True
@@ -433,7 +433,7 @@ def library_of(table: RankTable, owner: Owner) -> str:
 
 
 def _go_to_caller(processor: Processor, registers: dict[int, int], rules: Rules, memory: Memory, is_call: bool) -> bool:
-    """Make `registers` the caller's; False if they can't be told.
+    """Make `registers` the caller's; False if they are unknown.
 
     The innermost frame of a processor with a link register may have nothing on the stack.
     """

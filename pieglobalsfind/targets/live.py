@@ -66,7 +66,7 @@ def sparse_bytes(address: int, size: int, parts: Iterable[tuple[int, int]], read
     place = _address_of(data)
     for first, last in parts:
         if not address <= first < last <= address + size:
-            raise MemoryUnreadable(address, size, "its pages are said to lie outside of it")
+            raise MemoryUnreadable(address, size, "the kernel reports pages outside of it")
         for start in range(first, last, PIECE):
             part = read(start, min(PIECE, last - start))
             ctypes.memmove(place + start - address, part, len(part))
@@ -276,7 +276,7 @@ def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int]
     """The pc and sp of a thread by the words of its /proc/PID/task/TID/syscall."""
     if len(words) < 3:
         return Absent(f"thread {tid} is running")
-    machine = os.uname().machine  # the kernel tells of the processor that it runs on
+    machine = os.uname().machine  # the kernel's own processor
     processor = of_kernel(machine)
     if processor is None:
         return Absent(f"the registers of a {machine} are not known")
@@ -291,7 +291,7 @@ def check_is_process(number: int) -> None:
         return
     process = next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), number)
     if process != number:
-        raise TargetError(f"{number} is not a process, it is a thread of process {process}", "give that pid")
+        raise TargetError(f"{number} is a thread of process {process}, not a process", "give that pid")
 
 
 def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:

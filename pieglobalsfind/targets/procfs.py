@@ -1,4 +1,4 @@
-"""What the kernel tells of a running process of this machine in /proc: its mappings, its files, whether it is alive.
+"""What the kernel reports of a running process of this machine in /proc: its mappings, its files, whether it is alive.
 
 Takes a pid. It reads no memory, never attaches, never signals, never writes.
 """
@@ -161,7 +161,7 @@ class Process:
             scope = 0
         sentence = f"no permission to read process {self.pid}"
         if scope == 3:
-            return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is started anew")
+            return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is restarted")
         ways = "use the account that runs it, or root, or give python3 the capability CAP_SYS_PTRACE"
         if scope:
             ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"

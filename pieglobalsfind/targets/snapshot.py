@@ -207,7 +207,7 @@ def checked_ranges(rows: Iterable[Any]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for start, end in rows:
         if not (found[-1][1] if found else 0) <= integer(start) < integer(end) <= TOP:
-            raise ValueError("its ranges of zeros make no sense")
+            raise ValueError("its ranges of zeros are invalid")
         found.append((start, end))
     return found
 
@@ -221,19 +221,19 @@ def _checked_mapping(row: dict[str, Any]) -> MemoryMapping:
         or not all(isinstance(flag, bool) for flag in flags)
         or not isinstance(mapping.path, str)
     ):
-        raise ValueError("a mapping makes no sense")
+        raise ValueError("a mapping is invalid")
     return mapping
 
 
 def _checked_thread(row: dict[str, Any]) -> KernelThread:
     tid = integer(row["tid"])
     if not 0 <= tid < 1 << 31:
-        raise ValueError("a thread makes no sense")
+        raise ValueError("a thread is invalid")
     if row["registers"] is None:
         return KernelThread(tid, Absent(str(row["why"])))
     registers = {int(number): integer(value) for number, value in row["registers"].items()}
     if any(not 0 <= value < TOP or not 0 <= number < MOST_REGISTERS for number, value in registers.items()):
-        raise ValueError("a register makes no sense")
+        raise ValueError("a register is invalid")
     return KernelThread(tid, registers)
 
 

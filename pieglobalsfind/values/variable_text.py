@@ -338,7 +338,7 @@ def part_of(around: Surroundings, member: Member, variable_bytes: VariableBytes)
         )
     start = evaluate(member.location, variable_bytes.address, around.read, (MemoryUnreadable,), on_stack=True)
     if isinstance(start, Absent):
-        return f"<cannot be read: {start}>"
+        return f"<can't be read: {start}>"
     start &= (1 << 64) - 1
     at = start - variable_bytes.address
     if 0 <= at <= len(variable_bytes.data) - size:
@@ -449,7 +449,7 @@ def described_extents(
     extents = [_described_extent(around, dimension, address, element) for dimension in bare.dimensions]
     known = [extent for extent in extents if isinstance(extent, Extent)]
     if isinstance(start, Absent) or len(known) != len(extents):
-        return f"<cannot be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
+        return f"<can't be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
     return start & (1 << 64) - 1, known[::-1]
 
 

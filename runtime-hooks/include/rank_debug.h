@@ -133,7 +133,7 @@ struct rank_debug_header {
     struct rank_debug_table calls;             /* rank_debug_call: names of blocking calls; index 0 is "" */
     struct rank_debug_table blocks;            /* rank_debug_block: constructor heap blocks that were replayed */
     /* Appended; a header of 472 bytes is without them. */
-    struct rank_debug_table kept;                /* rank_debug_kept: of ranks whose runtime tells of no switch */
+    struct rank_debug_table kept;                /* rank_debug_kept: of ranks whose runtime reports no switch */
     struct rank_debug_table processing_elements; /* rank_debug_processing_element: all of a process, or none */
     /* Appended; a header of 504 bytes is without them. */
     struct rank_debug_table events; /* rank_debug_event_entry: a ring; `count` is its room, 0 without one */
@@ -191,12 +191,12 @@ struct rank_debug_rank {
     uint64_t wait_communicator; /* [live] the communicator's context number, equal on all its members; 0, unless some
                                    rank gives it wait_members: MPI_COMM_WORLD */
     uint64_t switches;          /* [live] how often it was switched to */
-    /* Since header.header_size and the stride tell of them (a job of several processes): */
+    /* Since header.header_size and the stride cover them (a job of several processes): */
     uint32_t process; /* index of the process where the rank is, or is on its way to, as far as this process knows */
     uint32_t moves;   /* how often it had moved when that was so: of two processes' records, more moves are right */
-    uint32_t exit_status; /* [live] its exit status plus one, 0: it has none yet, or nobody tells */
-    /* Since a stride of 136 bytes tells of them (those of 128 bytes have zeros here): */
-    uint32_t wait_member_count; /* [live] how many ranks wait_communicator has, 0: nobody tells */
+    uint32_t exit_status; /* [live] its exit status plus one, 0: it has none yet, or it is unknown */
+    /* Since a stride of 136 bytes covers them (those of 128 bytes have zeros here): */
+    uint32_t wait_member_count; /* [live] how many ranks wait_communicator has, 0: unknown */
     uint64_t wait_members;      /* [live] address of as many int32_t, in the process's memory or the rank's: which ranks
                                    of MPI_COMM_WORLD rank 0, 1, ... of wait_communicator are */
 };
@@ -275,7 +275,7 @@ struct rank_debug_processing_element {
 /*
  * What rank_debug_event() was called for, and when: all fields are [live].  `number` is 0 while an entry is written and
  * its number otherwise, so an entry of which it is the expected one before and after it was copied is whole; if not, a
- * later entry has taken its place.  events_written tells of an entry once it is whole.
+ * later entry has taken its place.  events_written counts an entry once it is whole.
  */
 struct rank_debug_event_entry {
     uint64_t number;

@@ -110,7 +110,7 @@ FAULTS = {
     ),
     "one rank twice": (
         ("        .rank = rank,", "        .rank = rank / 2,"),
-        "contradiction: registry: the registry is damaged, a rank is there twice",
+        "contradiction: registry: the registry is damaged, a rank has two records",
     ),
 }
 

@@ -191,7 +191,7 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
     else:
         assert (found["waits"], found["cycles"]) == ([], [])
         assert [one["rank"] for one in found["unknown"]] == [0, 1, 2, 3]
-        assert "its caller's does not tell which function it calls" in found["unknown"][0]["reason"]
+        assert "its caller's does not say which function it calls" in found["unknown"][0]["reason"]
     assert found["standstill"] == "0-3"
     for rank, text in enumerate(map(str, arguments)):
         told = dict(re.findall(r"^(\w+) = (-?\d+|<optimized out>)$", text, re.MULTILINE))

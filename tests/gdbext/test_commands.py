@@ -126,7 +126,7 @@ def test_whose_is_an_address(session: Session, places: Places) -> None:
     assert "rank 2: data file_static+1 (places+0x" in found
     assert "rank 1: stack" in stack
     assert "rank 0: code move_on (places+0x" in text and f"places.c:{line_of('int move_on(int rank')}" in text
-    assert "nobody's" in nobody
+    assert "no owner" in nobody
 
 
 def test_backtraces_of_many(session: Session, places: Places) -> None:
@@ -168,16 +168,16 @@ BAD = {
     "rank bt /(/": "is not a regular expression",
     "rank info 8": "there is no rank 8",
     "rank info 0 1": "is not a rank",
-    "rank print": "there is no expression to print: rank print EXPR",
-    "rank diff": "there is no expression to print: rank diff EXPR",
+    "rank print": "no expression to print is given: rank print EXPR",
+    "rank diff": "no expression to print is given: rank diff EXPR",
     "rank break move_on 2-7": "there is no rank 7",
     "rank print 0-2": None,
-    "rank apply": "no set of ranks and no command",
+    "rank apply": "no ranks and no command",
     "rank apply 1": "no command to apply",
     "rank apply 1 no_such_command": 'Undefined command: "no_such_command"',
     "rank watch *(char(*)[64])&shared_name 1": "has 64 bytes, and the processor can watch 4 places of 8",
-    "rank where": "there is no address",
-    "pieglobalsfind": "there is no address",
+    "rank where": "no address is given",
+    "pieglobalsfind": "no address is given",
     "pieglobalsfind no_such_name": 'No symbol "no_such_name" in current context',
     'print $_rankaddr("no_such_name", 0)': 'No symbol "no_such_name" in current context',
     'print $_rankaddr("shared_name", 9)': "there is no rank 9",

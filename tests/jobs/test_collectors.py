@@ -151,7 +151,7 @@ def test_a_collector_alone_says_what_it_lacks(job: Job, tmp_path: Path) -> None:
     found = json.loads(collect(job, tmp_path, 1, "--json").stdout)
     assert "of 3 processes of the job 2 can't be found: 1, 2" in found["warnings"]
     # Process 0 has 0 and 5, and knows where 1 went.
-    assert "nothing is known of ranks 2-4" in found["warnings"]
+    assert "no process shows ranks 2-4" in found["warnings"]
     assert [one["rank"] for one in found["payload"]] == [0, 5]
 
 
@@ -211,7 +211,7 @@ def test_a_collector_whose_reader_dies_is_named(
         f"of 3 processes of the job 1 can't be found: {place}",
         f"collector {place} of 3 on host {HOST} does not answer: what reads there was ended by signal 9 (Killed)",
         f"rank {elsewhere} is in process {place}, which can't be read",
-        f"nothing is known of rank {unknown}",
+        f"no process shows rank {unknown}",
     ]
     assert [one["rank"] for one in found["payload"]] == told
 
@@ -227,13 +227,13 @@ def test_a_host_that_is_lost_is_named_though_the_launcher_kills_the_others(job: 
     assert "BAD TERMINATION" in done.stdout + done.stderr, "the launcher has killed what it had started"
     found = report_in(done.stdout)
     host = f"({HOST}|unknown)"  # their names may have been on the way
-    lost = rf"collector 2 of 4 on host {host} does not answer; nor can those behind it be heard: 3 \(hosts: {host}\)"
+    lost = rf"collector 2 of 4 on host {host} does not answer; neither do those below it: 3 \(hosts: {host}\)"
     (silent,) = (one for one in found["warnings"] if re.fullmatch(lost, one))
     assert set(found["warnings"]) == {
         "of 3 processes of the job 1 can't be found: 2",
         silent,
         "rank 3 is in process 2, which can't be read",
-        "nothing is known of rank 4",
+        "no process shows rank 4",
     }
     assert [one["rank"] for one in found["payload"]] == [0, 1, 2, 5]
 
@@ -252,12 +252,12 @@ def test_a_collector_that_dies_before_mpi_has_begun(job: Job, tmp_path: Path) ->
     found = report_in(done.stdout)
     assert found["warnings"] == [
         "of 3 processes of the job 2 can't be found: 1, 2",
-        "collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout)",
+        "collectors on other hosts do not answer: MPI_Init has not answered in time (--timeout)",
         "rank 1 is in process 1, which can't be read",
-        "nothing is known of ranks 2-4",
+        "no process shows ranks 2-4",
     ]
     assert [one["rank"] for one in found["payload"]] == [0, 5]
-    sentence = "inspector: collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout): "
+    sentence = "inspector: collectors on other hosts do not answer: MPI_Init has not answered in time (--timeout): "
     assert done.stderr.count(sentence) == 1, "of the collector that reports nothing"
 
 

@@ -80,8 +80,8 @@ def test_a_process_of_another_user_is_named_and_the_rest_is_reported(
     other = children(job.pid)[1]
     assert found["warnings"] == [
         "of 3 processes of the job 1 can't be found: 1",
-        f"process {other} of user {OTHER} may be one that can't be found: no permission to read process {other}",
-        "nothing is known of ranks 2-3",
+        f"process {other} of user {OTHER} may be a missing one: no permission to read process {other}",
+        "no process shows ranks 2-3",
     ]
     assert values_of("my_rank", found) == {"0": "0", "1": "1", "4": "4", "5": "5"}
     assert [one["rank"] for one in found["payload"]] == [0, 1, 4, 5]
@@ -165,8 +165,8 @@ def test_a_version_that_nobody_knows_is_named_and_the_rest_is_reported(
     registry.write(offset, content)
     expected = [
         "of 3 processes of the job 1 can't be found: 1",
-        f"process {pid} of user root may be one that can't be found: {reason.format(address=registry.address)}",
-        "nothing is known of ranks 4-6",
+        f"process {pid} of user root may be a missing one: {reason.format(address=registry.address)}",
+        "no process shows ranks 4-6",
     ]
     found = report("--job", job.pid)
     assert found["warnings"] == expected

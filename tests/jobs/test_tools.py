@@ -83,7 +83,7 @@ def test_the_first_process_of_all_is_no_launcher(job: Job) -> None:
     """Whatever happens to run, it is above it."""
     done = inspector("report", "--job", 1)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("inspector: process 1 is above all that run here, and no job's launcher: ")
+    assert done.stderr.startswith("inspector: process 1 is the parent of every process here, not a job's launcher: ")
 
 
 def has_ranks(launcher: int) -> bool:
@@ -105,7 +105,7 @@ def test_a_rank_that_moves_all_the_time_is_there_once(start_job: StartJob, build
         before, last = found["ranks"][1]["moves"], before
         assert before > last
         was_found = [one["rank"] for one in found["payload"]] == [0, 1]
-        lost = "rank 1 was moving while the job was read: what is theirs was not found"
+        lost = "rank 1 was moving while the job was read: its data was not found"
         assert found["warnings"] == ([] if was_found else [lost])
 
 
@@ -242,7 +242,7 @@ def test_half_a_checkpoint_says_what_is_lacking(checkpoint: Path) -> None:
     found = report(newest)
     # Process 0 had rank 1 once, and knows where it went; nobody else ever had rank 2.
     assert [one["rank"] for one in found["ranks"]] == [0, 1, 3, 4, 5]
-    assert "nothing is known of rank 2" in found["warnings"]
+    assert "no process shows rank 2" in found["warnings"]
     assert any("1 can't be found: 1" in one for one in found["warnings"]), found["warnings"]
     cut = newest / "process-2.core"
     cut.write_bytes(cut.read_bytes()[:100])

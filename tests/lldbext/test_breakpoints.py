@@ -207,7 +207,7 @@ tell("found", found)
 """
     told = launch(session, script, rankrun, program, "end")
     assert told["found"][0]["name"] == "rank 2: running" and told["found"][1]["args"][1] == 2
-    assert told["bad"][0].startswith("error: there is no location to break at")
+    assert told["bad"][0].startswith("error: no location to break at is given")
     assert told["bad"][1].startswith("error: no rank is in exited")
 
 

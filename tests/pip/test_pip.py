@@ -237,7 +237,7 @@ def test_lldb_in_one_task_s_process_stops_that_one_alone(running: Running, tmp_p
     tell("stopped", [value(name) for name in ("g_rank", "s_rank")])
     """
     told = LldbSession(find_lldb(), tmp_path).attach(script, running.tasks[1].thread)
-    assert "1: 1\n" in told["values"] and "0: <rank 0's stack can't be walked" in told["values"], told["values"]
+    assert "1: 1\n" in told["values"] and "0: <rank 0's stack can't be unwound" in told["values"], told["values"]
     assert told["stack"][:2] == ["tick", "task_main"] and told["stopped"] == [1, 1]
     first = LldbSession(find_lldb(), tmp_path).attach(
         """

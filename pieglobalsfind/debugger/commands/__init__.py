@@ -115,7 +115,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="rank where",
         arguments="ADDRESS|EXPRESSION",
-        summary="Say whose an address is, and where every rank has its own instance of what lies there.",
+        summary="Show which rank owns an address, and the same variable's address in every rank.",
         description="An expression of no pointer type means its own address: `rank where counter`.",
         run=late("rank_where"),
         completes="expression",

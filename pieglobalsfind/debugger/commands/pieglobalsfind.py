@@ -12,7 +12,7 @@ from pieglobalsfind.errors import UsageError
 def run(face: Debugger, text: str) -> Iterator[Block]:
     """Show which rank owns an address."""
     if not text.strip():
-        raise UsageError("there is no address", "for instance: pieglobalsfind $pc, or pieglobalsfind &counter")
+        raise UsageError("no address is given", "for instance: pieglobalsfind $pc, or pieglobalsfind &counter")
     moment = face.moment()
     address = face.address(text.strip())
     yield TextBlock(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")

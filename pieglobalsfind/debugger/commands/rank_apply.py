@@ -36,12 +36,12 @@ def arguments(text: str) -> tuple[rankset.RankSet, frozenset[str], str]:
     """`SET [-q] [-c] [-s] COMMAND`, as `thread apply` has it."""
     first, _, rest = text.strip().partition(" ")
     if not first:
-        raise UsageError("there is no set of ranks and no command", "for instance: rank apply 0-3 bt")
+        raise UsageError("no ranks and no command are given", "for instance: rank apply 0-3 bt")
     chosen, flags = rankset.parse(first), set()
     rest = rest.strip()
     while rest[:2] in ("-q", "-c", "-s") and rest[2:3] in ("", " "):
         flags.add(rest[1])
         rest = rest[2:].strip()
     if not rest:
-        raise UsageError("there is no command to apply", f"for instance: rank apply {first} bt")
+        raise UsageError("no command to apply is given", f"for instance: rank apply {first} bt")
     return chosen, frozenset(flags), rest

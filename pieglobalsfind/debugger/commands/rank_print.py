@@ -5,7 +5,7 @@
     rank print EXPR N N ...    rank print counter 1 5
     rank print SET EXPR        rank print 0-3 counter
 
-No expression has an operand beside a number, so a set before or after an expression is told from it: a set at the end
+An expression has no operand beside a number, so a set before or after an expression is found: a set at the end
 must follow an operand; a set at the start must not be followed by a binary operator. An operator that touches what
 follows it and not what precedes it is unary: `3 *p` is p's target in rank 3, `3 * p` a product. `--` settles it:
 `rank print 3 -- *p`, `rank print -- 3 *p`.
@@ -49,7 +49,7 @@ def parse(text: str, command: str = "rank print") -> PrintRequest:
     form = match.group() if match else ""
     chosen, expression = _split(text[len(form) :].strip())
     if not expression:
-        raise UsageError("there is no expression to print", f"{command} EXPR [SET], as in: {command} counter 0-3")
+        raise UsageError("no expression to print is given", f"{command} EXPR [SET], as in: {command} counter 0-3")
     return PrintRequest(chosen, expression, form)
 
 

@@ -18,7 +18,7 @@ MOST_RANKS = 16  # rows that say where other ranks have it
 def run(face: Debugger, text: str) -> Iterator[Block]:
     """Show an address in every rank."""
     if not text.strip():
-        raise UsageError("there is no address", "for instance: rank where &counter")
+        raise UsageError("no address is given", "for instance: rank where &counter")
     moment = face.moment()
     address = face.address(text.strip())
     owner = moment.translator.owner(address)

@@ -28,13 +28,13 @@ from pieglobalsfind.target import MemoryMapping, Target
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
 EVIDENCE_STRIPPED = Evidence("runtime", "AMPI's exported variables, and the form of its threads")
 MISMATCH = "this looks like AMPI, but its layout does not validate: ranks are numbered by ascending address"
-UNKNOWN_LAYOUT = "this looks like AMPI, but its layout does not validate: no rank can be told"
+UNKNOWN_LAYOUT = "this looks like AMPI, but its layout does not validate: no rank is shown"
 STARTING = "the job is starting: AMPI has not laid out its ranks yet"
 STRIPPED = (
-    "AMPI's loader has no .symtab, and its threads do not tell the ranks' shares of addresses: "
+    "AMPI's loader has no .symtab, and its threads do not show the ranks' shares of addresses: "
     "only copies of -pieglobals can be found, and numbered by ascending address; do not strip the program"
 )
-UNPLACED = "AMPI's loader has no .symtab, and no stack tells the copies of ranks {}: do not strip the program"
+UNPLACED = "AMPI's loader has no .symtab, and no stack shows the copies of ranks {}: do not strip the program"
 NOT_THREADS = "AMPI's threads do not have the form that is known: stacks and saved registers are unknown"
 NO_RANKS = "no rank of AMPI validates: the job is starting or ending, or its ranks are in other processes"
 RESTLESS = "AMPI switched ranks while they were read: stacks are unknown; stop the job, or take a core file"
@@ -212,7 +212,7 @@ def _rank(
         context=_context(ampi_thread, runs or running is None) if ampi_thread else why,
         stack=ampi_thread.stack if ampi_thread else why,
         heap=_heap(target, loader, number, ampi_thread, held) if ampi_thread else why,
-        heap_used=Absent("AMPI's allocator does not tell"),
+        heap_used=Absent("AMPI's allocator does not say"),
         range=Region(begin, end - begin),
         waiting=None,
         switches=Absent("AMPI does not count them"),
@@ -236,7 +236,7 @@ def _heap(
     thread: AmpiThread,
     held: Sequence[Placement],
 ) -> Union[Region, Absent]:
-    """What isomalloc has given out behind the stack, the copies and the TLS block."""
+    """What isomalloc has given out after the stack, the copies and the TLS block."""
     end = used_end(target, loader, number, thread)
     if isinstance(end, Absent):
         return end
@@ -244,4 +244,4 @@ def _heap(
     parts += [one.address for one in held if isinstance(one, model.TlsBlock)]
     begin = max([thread.stack.end, *(part for part in parts if thread.stack.end <= part <= end)])
     begin = -(-begin // PAGE) * PAGE
-    return Region(begin, end - begin) if begin < end else Absent("isomalloc has given nothing out")
+    return Region(begin, end - begin) if begin < end else Absent("isomalloc has allocated nothing")

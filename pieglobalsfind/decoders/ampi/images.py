@@ -51,7 +51,7 @@ def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages
 
 
 def of_original(target: Target, maps: Sequence[MemoryMapping]) -> AmpiImages:
-    """The user's program before any copy of it is made; its libraries can't be told from others then."""
+    """The user's program before any copy of it is made; its libraries can't be distinguished from others then."""
     for mapping in maps:
         if mapping.offset == 0 and mapping.readable and mapping.path.endswith(USER_SUFFIX):
             try:

@@ -1,7 +1,7 @@
 """What the loader of a stock AMPI program knows: its own variables, found by `.symtab`, whatever the build.
 
-Takes a target; gives `Loader`, or None if no mapped file is AMPI's loader. Values are read, not yet believed: whoever
-uses them asks `Space.is_valid` first.
+Takes a target; gives `Loader`, or None if no mapped file is AMPI's loader. Values are read, not yet validated: users
+of them ask `Space.is_valid` first.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _is_share(space: Space, begin: int, end: int) -> bool:
 
 
 def _tls(elf: LoadedElf, living: Sequence[Living]) -> Optional[tuple[int, int]]:
-    """Size and alignment of a rank's block: as far behind its stack as all threads alike have a pointer, if one is."""
+    """Size and alignment of a rank's block: as far after its stack as all threads alike have a pointer, if one is."""
     header = next((header for header in elf.program_headers if header.type == PT_TLS and header.align > 0), None)
     if header is None:
         return None

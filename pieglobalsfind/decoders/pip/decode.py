@@ -36,12 +36,12 @@ MOST_TRIES = 20
 PLTGOT = 3  # tag: the second word there is the object's own entry in the loader's list, where calls are bound lazily
 
 EVIDENCE = Evidence("runtime", "PiP's own variables, by .symtab")
-STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task can be told; do not strip it"
-UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task can be told"
-MISMATCH = "this looks like PiP, but its layout does not validate: no task can be told"
+STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task is shown; do not strip it"
+UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task is shown"
+MISMATCH = "this looks like PiP, but its layout does not validate: no task is shown"
 STARTING = "no task of PiP has been started yet, or none is left"
-CHANGING = "tasks of PiP are starting or ending: not all of them can be told; look again"
-LOST = "tasks {} of PiP can't be told: their linker namespaces do not validate"
+CHANGING = "tasks of PiP are starting or ending: not all of them are shown; look again"
+LOST = "tasks {} of PiP are not shown: their linker namespaces do not validate"
 UNDESCRIBED = (
     "libc does not describe its threads: which threads or processes PiP's tasks are is unknown, "
     "and a breakpoint in their code kills those that are processes"
@@ -169,7 +169,7 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     base = frozenset(chains[0].values())
     own = next((library for library in libraries if library.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None
-    if count is None:  # the root's own record is behind those of the tasks; `pip_init` names it last
+    if count is None:  # the root's own record is after those of the tasks; `pip_init` names it last
         return _empty(STARTING if own is not None and not own.task else MISMATCH)
     held = _held(target, root, count, chains[1:], [library for library in libraries if library is not own])
     found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
@@ -290,7 +290,7 @@ def _filled(
     lost: Sequence[int],
     processor: Processor,
 ) -> RankTable:
-    """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
+    """`apart`: tasks are processes; a debugger of one has to know which process the others are."""
     ranks = tuple(_rank(number, placements[number], threads.get(number), apart) for number in sorted(placements))
     warnings = [LOST.format(", ".join(map(str, lost)))] if lost else [] if ranks else [STARTING]
     return RankTable(

@@ -191,7 +191,7 @@ def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Ab
 
 
 class RankParts:
-    """What the records tell of ranks' memory, by rank."""
+    """What the records say of ranks' memory, by rank."""
 
     def __init__(self, target: Target, records: Records) -> None:
         self.records = records

@@ -33,7 +33,7 @@ Read = Callable[[int, int], bytes]
 class Event:
     """`number` counts a process's events from 1; times are nanoseconds of CLOCK_MONOTONIC and CLOCK_REALTIME.
 
-    `process` is the one that tells of it, `other_process` the one that the rank leaves for or comes from. -1 stands for
+    `process` is the one that reports it, `other_process` the one that the rank leaves for or comes from. -1 stands for
     no rank (all of them), no processing element, and a process that is not known. `moves` is 0 where the
     runtime does not count.
     """
@@ -61,7 +61,7 @@ class EventRing:
             raise RegistryError(f"the registry is of version {header.abi_version}, this reader knows version 1")
         table = parse_events_table(data, self._order)
         if table.count == 0:
-            raise RegistryError("its runtime keeps no events", "its ranklens is older than this one: build it anew")
+            raise RegistryError("its runtime keeps no events", "it was built with an older ranklens: rebuild it")
         start = table.address - header.mapping_address
         end = start + table.count * table.stride
         good = layout.record_size(EventEntry) <= table.stride <= layout.LARGEST_STRIDE and table.count <= MOST_ENTRIES
@@ -79,7 +79,7 @@ class EventRing:
         """What was written since the last call (at first: all that is left), oldest first, and how many are lost."""
         (written,) = struct.unpack(self._order + "Q", self._read(layout.EVENTS_WRITTEN_AT, 8))
         if written < self._seen:
-            raise RegistryError("the registry is damaged, its events have become fewer")
+            raise RegistryError("the registry is damaged, it has fewer events than before")
         first = max(self._seen, written - self.room)
         events = [event for start, end in self._runs(first, written) for event in self._whole(start, end)]
         lost = written - self._seen - len(events)
@@ -87,7 +87,7 @@ class EventRing:
         return events, lost
 
     def _runs(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Numbers less one [start, end) of entries that lie behind one another."""
+        """Numbers less one [start, end) of entries that lie after one another."""
         while first < end:
             stop = min(end, first + AT_ONCE, first - first % self.room + self.room)
             yield first, stop

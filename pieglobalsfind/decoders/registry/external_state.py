@@ -1,6 +1,6 @@
-"""Ranks whose runtime tells of no switch: what changes is read where the runtime itself keeps it (rank_debug_kept).
+"""Ranks whose runtime reports no switch: what changes is read where the runtime itself keeps it (rank_debug_kept).
 
-Takes a target, ranks as their records tell of them and the words that lead to the rest; gives the ranks as they are
+Takes a target, ranks as their records describe them and the words that lead to the rest; gives the ranks as they are
 now. Nothing is believed of a running job while its processing elements switched, and no context that does not validate.
 """
 
@@ -23,10 +23,10 @@ RESTLESS = "ranks were switched while they were read: stacks are unknown; stop t
 MAY_RUN = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
 NO_CONTEXT = Absent("the runtime's hook does not know where its registers are saved")
 NOT_SAVED = Absent("what it would return to is not code of its runtime", "it may be being switched: look again")
-NOT_TOLD = Absent("its runtime's allocator does not tell")
+NOT_TOLD = Absent("its runtime's allocator does not say")
 NOT_COUNTED = Absent("its runtime does not count them")
-NO_HEAP = Absent("where its runtime keeps the end of its heap makes no sense")
-EMPTY_HEAP = Absent("its allocator has given nothing out")
+NO_HEAP = Absent("where its runtime keeps the end of its heap is invalid")
+EMPTY_HEAP = Absent("its allocator has allocated nothing")
 _RUNS = Absent("it is running", "its registers are its kernel thread's")
 
 

@@ -63,7 +63,7 @@ def is_current(target: Target, snapshot: Snapshot) -> bool:
 
 
 def too_fast(target: Target) -> RegistryError:
-    """What is said of a registry that no two readings agree about."""
+    """The error for a registry that no two readings agree about."""
     return RegistryError(
         f"the registry of {target.description} changes too fast to be read", "try again, or take a core file with gcore"
     )
@@ -126,7 +126,7 @@ def _order(target: Target, address: int) -> str:
     if magic == _reversed(layout.MAGIC):
         return ">"
     said = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or it never was one")
+    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or never wrote one")
 
 
 class _Reading(NamedTuple):
@@ -208,11 +208,11 @@ def _check_header(header: RegistryHeader, address: int) -> None:
         sentence = f"the registry is of version {header.abi_version} of the debug ABI, this reader knows version 1"
         raise RegistryError(sentence, "use the ranklens that came with the runtime")
     if not layout.LEAST_HEADER_SIZE <= header.header_size <= layout.LARGEST_STRIDE:
-        raise RegistryError(f"the registry is damaged, its header says it has {header.header_size} bytes")
+        raise RegistryError(f"the registry is damaged, its header claims {header.header_size} bytes")
     if header.machine not in PROCESSORS:
         raise RegistryError(f"the registry is of an unknown processor, {machine_name(header.machine)}")
     if header.mapping_address != address:
-        raise RegistryError(f"the registry at {address:#x} is damaged, it says it is at {header.mapping_address:#x}")
+        raise RegistryError(f"the registry at {address:#x} is damaged, it claims to be at {header.mapping_address:#x}")
 
 
 def _check_mapped(header: RegistryHeader, maps: Sequence[MemoryMapping]) -> None:
@@ -222,7 +222,7 @@ def _check_mapped(header: RegistryHeader, maps: Sequence[MemoryMapping]) -> None
         at = mapping.end
         mapping = mapping_at(maps, at)
     if at < end or header.mapping_size < header.header_size:
-        raise RegistryError(f"the registry is damaged, it says its mapping has {header.mapping_size} bytes")
+        raise RegistryError(f"the registry is damaged, it claims a mapping of {header.mapping_size} bytes")
 
 
 def _check_tables(header: RegistryHeader, tables: tuple[RecordTable, ...]) -> None:
@@ -235,4 +235,4 @@ def _check_tables(header: RegistryHeader, tables: tuple[RecordTable, ...]) -> No
             raise RegistryError(f"the registry is damaged, its {table.count} {name} do not lie within its mapping")
     total = sum(table.count * table.stride for table in tables)
     if total > min(header.mapping_size, LARGEST):
-        raise RegistryError(f"the registry is damaged, it says it has {total} bytes of records")
+        raise RegistryError(f"the registry is damaged, it claims {total} bytes of records")

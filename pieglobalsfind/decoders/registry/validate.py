@@ -40,7 +40,7 @@ def check(records: Records) -> None:
 
 
 def are_plainly_right(records: Records) -> bool:
-    """Whether `check_ranks` and `check_images` would find nothing, as nearly always: told of whole columns at once.
+    """Whether `check_ranks` and `check_images` would find nothing, as nearly always: checked for whole columns at once.
 
     That takes less than half of their time. Where it is false (of ranks without a range of addresses, for instance),
     only they can tell.
@@ -89,7 +89,7 @@ def _check_object(number: int, object_record: ObjectRecord, records: Records) ->
     if object_record.build_id_size > len(object_record.build_id):
         raise _wrong(f"object {number} has a build-id of {object_record.build_id_size} bytes")
     if object_record.first_segment + object_record.segment_count > len(records.segments):
-        raise _wrong(f"object {number} has segments that are not there")
+        raise _wrong(f"object {number} has segments outside the table")
     for segment in records.segments[
         object_record.first_segment : object_record.first_segment + object_record.segment_count
     ]:
@@ -113,12 +113,12 @@ def check_ranks(records: Records) -> None:
             or rank.heap_start + rank.heap_size > TOP
             or rank.range_start + rank.range_size > TOP
         ):
-            raise _wrong(f"the memory of rank {rank.rank} ends behind the last address")
+            raise _wrong(f"the memory of rank {rank.rank} ends after the last address")
         if rank.range_size and not _within_range(rank):
             raise _wrong(f"the stack or heap of rank {rank.rank} leaves its address range")
         known.add(rank.rank)
     if len(known) != len(records.ranks):
-        raise _wrong("a rank is there twice")
+        raise _wrong("a rank has two records")
 
 
 def _within_range(rank_record: RankRecord) -> bool:
@@ -137,7 +137,7 @@ def _check_parts(records: Records, known: set[int]) -> None:
         if rank not in known or number >= objects:
             raise _wrong(f"it has a copy of object {number} for rank {rank}")
         if base + spans[number] > TOP:
-            raise _wrong(f"a copy of rank {rank} ends behind the last address")
+            raise _wrong(f"a copy of rank {rank} ends after the last address")
     for block in records.tls_blocks:
         if block.rank not in known or (block.object >= objects and block.object != layout.NONE):
             raise _wrong(f"it has thread-local storage of object {block.object} for rank {block.rank}")
@@ -151,7 +151,7 @@ def _check_parts(records: Records, known: set[int]) -> None:
             raise _wrong(f"it has a struct of globals in object {root.object} for rank {root.rank}")
     for kept in records.kept:
         if kept.rank not in known:
-            raise _wrong(f"it says what the runtime keeps of rank {kept.rank}, which it has not")
+            raise _wrong(f"it has external state of rank {kept.rank}, for which it has no record")
 
 
 def _check_layout(records: Records) -> None:
@@ -165,7 +165,7 @@ def _check_layout(records: Records) -> None:
             )
     start, size = records.header.constructor_heap, records.header.constructor_heap_size
     if start + size > TOP:
-        raise _wrong("the constructors' heap ends behind the last address")
+        raise _wrong("the constructors' heap ends after the last address")
     for block in records.blocks:
         if not start <= block.address <= start + size - block.size:
             raise _wrong(f"a constructor's block at {block.address:#x} does not lie in their heap")

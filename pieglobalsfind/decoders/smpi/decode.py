@@ -30,7 +30,7 @@ from pieglobalsfind.target import MemoryMapping, Target, read_many
 RUNTIME, WITHOUT_MPI = "SMPI", "SimGrid S4U"
 ENTRY = "smx_ctx_wrapper"  # where every actor begins that is not a kernel thread
 EVIDENCE = Evidence("runtime", "SimGrid's actors, by its engine's list and run-time type information")
-MISMATCH = "this looks like SimGrid, but its layout does not validate: no rank can be told"
+MISMATCH = "this looks like SimGrid, but its layout does not validate: no rank is shown"
 NO_ACTORS = "SimGrid has no actors now: the simulation is starting, or has ended"
 KINDS = "SimGrid's actors have contexts of several kinds: their stacks are unknown"
 MOST_TRIES = 20

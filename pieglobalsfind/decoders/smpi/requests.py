@@ -86,7 +86,7 @@ class Requests:
         return self._said(rank, call, first), first.is_matched
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
-        """The ranks of communicators, by their addresses; of those alone that can be told, and whose ranks all live."""
+        """The ranks of communicators, by their addresses; only of those that are known, and whose ranks all live."""
         found = {
             communicator: tuple(self._members_of(communicator))
             for communicator in communicators

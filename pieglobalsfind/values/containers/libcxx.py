@@ -58,7 +58,7 @@ def blocks_of(source: ContentSource, whole: ContainedObject) -> Blocks:
     count = source.word(value_of(source, whole, "__size_"))
     per_block = DEQUE_BLOCK // size if 0 < size < DEQUE_BLOCK // LEAST_IN_BLOCK else LEAST_IN_BLOCK
     if size <= 0 or not 0 <= count <= LARGEST_COUNT or start + count > max(last - first, 0) // 8 * per_block:
-        raise NoValue("its begin and end don't fit")
+        raise NoValue("its begin and end do not fit")
     return Blocks(element, first, start, per_block, count)
 
 

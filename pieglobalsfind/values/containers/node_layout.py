@@ -21,7 +21,7 @@ MOST_CLASSES = 200  # that are searched for it
 DEEPEST = 50  # levels of types within one another
 WORD = 8
 PACKED = "its elements' type is packed"
-PERHAPS_PACKED = "debug information does not tell whether its elements' type is packed"
+PERHAPS_PACKED = "debug information does not say whether its elements' type is packed"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def argument(source: ContentSource, whole: ContainedObject, number: int) -> int:
     """A type that a template was made of."""
     bare = source.types.strip(whole.type)
     if not isinstance(bare, Struct) or number >= len(bare.arguments):
-        raise NoValue("debug information does not tell its template's arguments")
+        raise NoValue("debug information does not give its template's arguments")
     return bare.arguments[number]
 
 
@@ -109,7 +109,7 @@ def keyed(source: ContentSource, number: int, part: ContainedObject) -> str:
 def counted(name: str, count: int) -> str:
     """Return a container's name with its number of elements; raises `NoValue`."""
     if not 0 <= count <= LARGEST_COUNT:
-        raise NoValue("its number of elements makes no sense")
+        raise NoValue("its number of elements is invalid")
     return f"{name} with {count} element{'' if count == 1 else 's'}"
 
 

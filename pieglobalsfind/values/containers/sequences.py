@@ -76,7 +76,7 @@ def vector_extent(source: ContentSource, whole: ContainedObject) -> Optional[tup
     start, end = source.word(begin), source.word(inner, names[1])
     size = source.types.size(element)
     if size <= 0 or end < start or (end - start) % size:
-        raise NoValue("its begin and end don't fit")
+        raise NoValue("its begin and end do not fit")
     return element, start, (end - start) // size
 
 
@@ -88,14 +88,14 @@ def vector_of_bits(source: ContentSource, inner: ContainedObject) -> str:
     start = source.word(inner, "_M_start", "_M_p")
     end, rest = source.word(inner, "_M_finish", "_M_p"), source.word(inner, "_M_finish", "_M_offset")
     if end < start or (end - start) % 8 or rest >= BITS:
-        raise NoValue("its begin and end don't fit")
+        raise NoValue("its begin and end do not fit")
     return bits_text(source, start, (end - start) * 8 + rest)
 
 
 def bits_text(source: ContentSource, start: int, count: int) -> str:
     """`std::vector<bool> of length 2 = {true, false}`; bits that are not shown are compared."""
     if not 0 <= count <= LARGEST_COUNT:
-        raise NoValue("its length makes no sense")
+        raise NoValue("its length is invalid")
     held = source.contents.allow((count + 7) // 8)
     data = source.memory(start, held)
     shown = min(count, MOST_SHOWN, 8 * held)
@@ -135,7 +135,7 @@ def blocks_of(source: ContentSource, whole: ContainedObject) -> Blocks:
     before = (start["_M_cur"] - start["_M_first"]) // size
     count = blocks * per_block + (end["_M_cur"] - end["_M_first"]) // size - before
     if not 0 <= count <= LARGEST_COUNT or not 0 <= before <= per_block or rest:
-        raise NoValue("its begin and end don't fit")
+        raise NoValue("its begin and end do not fit")
     return Blocks(element, start["_M_node"], before, per_block, count)
 
 
@@ -206,7 +206,7 @@ def characters(source: ContentSource, element: int, address: int, count: int) ->
     """Return characters in quotes, as GDB prints them; raises `NoValue`."""
     size = source.types.size(element)
     if size not in (1, 2, 4) or not 0 <= count <= LARGEST_COUNT:
-        raise NoValue("its length makes no sense")
+        raise NoValue("its length is invalid")
     held = source.contents.allow(size * count) // size
     data = source.memory(address, size * held) if held else b""
     shown = data[: MOST_SHOWN * size]

@@ -50,7 +50,7 @@ def variant(source: ContentSource, whole: ContainedObject) -> str:
     if index in NO_INDEX:
         return f"{name_of(source, whole)} [no contained value]"
     if index > MOST_ALTERNATIVES:
-        raise NoValue("its index makes no sense")
+        raise NoValue("its index is invalid")
     rest, first = (("__tail",), ("__head", "__value")) if is_libcxx else (("_M_rest",), ("_M_first", "_M_storage"))
     for _ in range(index):
         part = source.member(part, *rest)

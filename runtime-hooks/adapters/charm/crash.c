@@ -158,7 +158,7 @@ static void tell(int signal, const siginfo_t *info, const ucontext_t *context) {
     tell_rest();
 }
 
-/* Afterwards a fault happens again when the handler returns; what somebody sent has to be sent once more. */
+/* Afterwards a fault happens again when the handler returns; what another process sent has to be sent once more. */
 static void on_signal(int signal, siginfo_t *info, void *context) {
     tell(signal, info, context);
     for (int i = 0; i < SIGNAL_COUNT; i++)

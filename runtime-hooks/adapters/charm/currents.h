@@ -13,7 +13,7 @@
 /* Adds `count` elements to the registry, nothing known of them yet (between begin and commit); 0, or ENOMEM. */
 int currents_prepare(uint32_t count, uint32_t first_element);
 
-/* To be told by an element's kernel thread, now and then, of the thread that it runs, until its word is known. */
+/* Called by an element's kernel thread, now and then, of the thread that it runs, until its word is known. */
 void currents_observe(uint32_t local_element, uint64_t running);
 
 #endif

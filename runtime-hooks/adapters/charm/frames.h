@@ -15,7 +15,7 @@
 struct frame {
     uint64_t values[FRAME_REGISTERS];
     uint32_t known;    /* a bit for each register whose value is known */
-    bool is_innermost; /* its pc is the next instruction, not one behind a call */
+    bool is_innermost; /* its pc is the next instruction, not one after a call */
 };
 
 /* Makes it its caller's frame; false if there is none, or none that the tables lead to. */

@@ -41,7 +41,7 @@ bool images_tls_block(uint64_t *size, uint64_t *alignment);
  * `pointer` is 0 without one. */
 void images_add(int rank, const struct copies *copies, uint64_t pointer);
 
-/* The end of the last copy, or `start` if there is none behind it. */
+/* The end of the last copy, or `start` if there is none after it. */
 uint64_t images_end(const struct copies *copies, uint64_t start, uint64_t end);
 
 /* Whether copies are made byte by byte (pie), so that the system's loader knows nothing of them. */

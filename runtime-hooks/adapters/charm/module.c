@@ -31,7 +31,7 @@ void __real_TCHARM_Done(int status);
 void *__real_dlopen(const char *path, int flags);
 void *__real_dlmopen(Lmid_t space, const char *path, int flags);
 
-/* The thread that was made last on this kernel thread: its rank is told next. */
+/* The thread that was made last on this kernel thread: its rank is named next. */
 static _Thread_local struct {
     CthThread thread;
     void *share;

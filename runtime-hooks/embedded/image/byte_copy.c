@@ -123,7 +123,7 @@ static int protect(const struct object *object, uint64_t copy) {
         uint64_t start = copy + (object->bias + header->p_vaddr - object->base);
         uint64_t first = start & ~(page_size() - 1);
         uint64_t end = align_up(start + header->p_memsz, page_size());
-        /* Code was written as data: where the processor does not see that by itself, it has to be told. */
+        /* Code was written as data: where the processor does not see that by itself, the caches have to be flushed. */
         if (header->p_type == PT_LOAD && header->p_flags & PF_X)
             __builtin___clear_cache((char *)start, (char *)(start + header->p_memsz));
         if (header->p_type == PT_LOAD && mprotect((void *)first, end - first, protection_of(header->p_flags)))

@@ -7,7 +7,7 @@
 #include "launch/options.h"
 
 /*
- * Starts this program anew, once, with the tunables that the method wants, and with the same addresses at every start
+ * Starts this program again, once, with the tunables that the method wants, and with the same addresses at every start
  * if there are checkpoints; else returns, the environment as it was.
  */
 void reexec_with_settings(const struct options *options, char **argv);

@@ -1,7 +1,7 @@
 /*
  * second_instance.h: a second instance of this library, in a linker namespace, that must not be used.
  *
- * The system's loader makes one for each namespace.  What is bound to it is bound anew to the first instance, which is
+ * The system's loader makes one for each namespace.  What is bound to it is bound again to the first instance, which is
  * the one that the job runs on; calls of the malloc family that come before that are passed on.
  */
 #ifndef RANK_SECOND_INSTANCE_H

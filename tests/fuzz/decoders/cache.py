@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import tempfile
@@ -10,6 +11,7 @@ from unittest.mock import patch
 
 from pieglobalsfind.cache import build_id_cache
 from pieglobalsfind.dwarf import variable_cache
+from pieglobalsfind.dwarf.types import GLOBAL, THREAD_LOCAL, Variable
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.symbol_table import Symbols, SymbolTable, read_symbols
 from tests.fuzz.patches import damaged, written
@@ -39,10 +41,11 @@ STATE, PLACE = entry()
 ENTRY = PLACE.read_bytes()
 
 
-def columns(count: int) -> bytes:
-    """Variables as the cache has them: `count` rows of zeros, the last byte a text's end."""
-    widths = [struct.calcsize("=" + code) for code in variable_cache.COLUMNS]
-    return struct.pack("=QQ", count, 1) + b"".join(bytes(count * width) for width in widths) + b"\0"
+def variables(count: int) -> bytes:
+    """Variables as the cache has them: a thread-local one, and `count` less one in memory."""
+    local = Variable("t", "", "a.c", 1, 0, 4, THREAD_LOCAL, "C", None, 8)
+    rows = [Variable(f"v{at}", "", "a.c", at, 0, 4, GLOBAL, "C", at) for at in range(1, count)]
+    return json.dumps([local, *rows]).encode()
 
 
 def seeds() -> list[bytes]:
@@ -51,7 +54,7 @@ def seeds() -> list[bytes]:
     return [
         b"f",
         *(b"f" + written([(place, b"\x55")]) for place in places),
-        *(b"v" + columns(count) for count in (0, 1, 3)),
+        *(b"v" + variables(count) for count in (0, 1, 3)),
         b"s" + SYMBOLS,
     ]
 

@@ -494,7 +494,7 @@ tell("calls", value("move_on::calls"))
     for command in ("call shared_name", "compile print shared_name"):
         assert "needs a rank that runs" in told[command] and "`print EXPR` shows" in told[command], told[command]
     assert told["rank print move_on(1, 1) 0-2"].startswith(f"0-2: <f{only}>")
-    assert told["rank apply 2 print move_on(1, 1)"] == f"error: f{only}: `rank list --state running` tells them"
+    assert told["rank apply 2 print move_on(1, 1)"] == f"error: f{only}: `rank list --state running` lists them"
     assert told["turned on"].startswith(f"F{only}, and the selected one is suspended: `rank list")
     assert told["turned on"] in told["why"] and "is off" in told["why"]
     assert told["permitted"] == "Permission to call functions in the program is on.\n"

@@ -88,7 +88,7 @@ def test_a_core_file_whose_program_is_nowhere(session: Session, core: Path, rank
     moved = tmp_path / "moved.core"
     moved.write_bytes(core.read_bytes().replace(program, b"/" + b"x" * (len(program) - 1)))
     told = session.run(f'gdb.execute("core-file {moved}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
-    warning = "warning: GDB has not been told the program, and stacks are wrong without: `file PROGRAM`"
+    warning = "warning: GDB does not know the program, and stacks are wrong without it: `file PROGRAM`"
     assert [warning in one for one in told["said"]] == [True, False]
 
 

@@ -154,7 +154,7 @@ def test_what_the_runtime_publishes(language: str, option: str, start: Start) ->
             assert (found.peer, found.tag, found.communicator, found.unknown) == (*published, ""), found
             assert found.in_world
         else:
-            assert "its function has no debug information, and its caller's does not tell" in found.unknown
+            assert "its function has no debug information, and its caller's does not say" in found.unknown
             assert all(
                 one in (-2, 0, truth) for one, truth in zip((found.peer, found.tag, found.communicator), published)
             )
@@ -173,5 +173,5 @@ def test_a_function_without_debug_information(start: Start) -> None:
     assert told[0][1:] == [1, 41]
     assert all(isinstance(one, Absent) for one in told[2]), told
     for one in told[2]:
-        assert "its caller's does not tell which function it calls" in str(getattr(one, "reason", one))
+        assert "its caller's does not say which function it calls" in str(getattr(one, "reason", one))
     assert told[1] == [17, 2, 42]

@@ -253,7 +253,7 @@ def test_a_job_is_judged_under_its_own_method(start_job: StartJob, tmp_path: Pat
         (("nowhere",), "neither a file nor a process"),
         ((__file__,), "is not an ELF file"),
         (("999999999",), "999999999"),
-        (("/bin/true", "--method", "magic"), "there is no method"),
+        (("/bin/true", "--method", "magic"), "is not a method"),
     ],
 )
 def test_bad_calls(words: tuple[str, ...], sentence: str) -> None:
@@ -305,4 +305,4 @@ def test_variables_that_debug_information_lacks_are_named(tmp_path: Path) -> Non
         [str(built("inspector")), "audit", str(tmp_path / "part.c.none")], capture_output=True, text=True, timeout=60
     )
     words = " ".join(said.stdout.split())
-    assert "not counted and not judged, for want of debug information: 4 variables: app::local, " in words
+    assert "not counted and not judged, no debug information describes them: 4 variables: app::local, " in words

@@ -111,7 +111,7 @@ def test_a_file_that_does_not_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--for", "mpich"], "there is no runtime 'mpich': runtimes are ampi, smpi, pip, embedded"),
+        (["--for", "mpich"], "'mpich' is not a runtime: runtimes are ampi, smpi, pip, embedded"),
         (["--for", "ampi", "--method", "swap"], "ampi has no method 'swap': it has pie, pip, fs, tls, none"),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_link_that_nothing_goes_over(refusal: Refusal, words: tuple[object, ..
         ((1, "--keep", 3), "-o and --keep are for the flight recorder: say how often it is to read by --every"),
         (
             (1, "--every", "1s", "-o", "d", "--freeze"),
-            "the flight recorder holds nothing still, and reads no file: leave --freeze and --exe out",
+            "the flight recorder holds no process still, and reads no files: leave --freeze and --exe out",
         ),
         ((1, "--exe", "/bin/true"), "a process knows its own files: give --exe only with a core file"),
         ((1, "--exe", "/bin/true", "--freeze"), "a process knows its own files: give --exe only with a core file"),
@@ -158,7 +158,7 @@ def test_a_thread_is_no_process(refusal: Refusal, words: list[str]) -> None:
     finally:
         over.set()
         thread.join()
-    assert said == f"{thread.native_id} is not a process, it is a thread of process {os.getpid()}: give that pid"
+    assert said == f"{thread.native_id} is a thread of process {os.getpid()}, not a process: give that pid"
 
 
 @pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])

@@ -148,7 +148,7 @@ def test_bad_files(content: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"schema": "ranklens-stacks-1"}', "is not as its schema has it: write it again with --json"),
+        (b'{"schema": "ranklens-stacks-1"}', "does not follow its schema: write it again with --json"),
         (b"[1,\n2", "is not JSON, line 2, column 2: Expecting ',' delimiter: name files written by --json"),
         (b"\x7fELF\xed", "is not JSON, it is not text: name files written by --json"),
         (b"[" * 100_000, "is nested too deeply: name files written by --json"),

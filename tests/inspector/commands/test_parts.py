@@ -62,9 +62,9 @@ def test_globals(ring: Job) -> None:
 def test_counts_are_of_the_variables_that_match(ring: Job) -> None:
     """`own` differs between all ranks, `halves` between ranks 3 and 4, and nothing differs on one rank."""
     one = inspect("globals", ring.pid, "own", "--rank", "4").stdout.splitlines()
-    assert one[2] == "Globals: 1 on rank 4; verdicts are of all ranks" and "might be shared" not in one[3]
+    assert one[2] == "Globals: 1 on rank 4; verdicts are about all ranks" and "might be shared" not in one[3]
     both = inspect("globals", ring.pid, "[oh]*", "--rank", "2-3").stdout
-    assert "Globals: 1 of 2 differs between ranks 2-3; 1 is equal; verdicts are of all ranks" in both
+    assert "Globals: 1 of 2 differs between ranks 2-3; 1 is equal; verdicts are about all ranks" in both
     assert "Globals: 2 of 2 differ between ranks; 0 are equal\n" in inspect("globals", ring.pid, "[oh]*").stdout
     among_all = inspect("globals", ring.pid, "[oh]*", "--rank", "2-3", "--differ").stdout
     assert "Globals: 1 of 2 differs between ranks 2-3; 1 is equal" in among_all and "halves" not in among_all
@@ -94,7 +94,7 @@ def test_waits(ring: Job) -> None:
     said = inspect("waits", ring.pid).stdout
     assert "standstill: ranks 0-6, all that have not exited, wait; only a message" in said
     assert "deadlock: ranks 0-2 wait for one another, 0 -> 1 -> 2 -> 0" in said
-    assert "MPI_Barrier: ranks 5-6 are in it, it still lacks 0-4" in said
+    assert "MPI_Barrier: entered by 5-6; missing: 0-4" in said
 
 
 def test_why_two_ranks_differ(ring: Job) -> None:

@@ -186,7 +186,7 @@ def test_another_file_in_its_place(inspector: Path, start_ranks: StartRanks, tmp
     )
     answer = report(inspector, job)
     assert answer["globals"] == []
-    assert any("another file" in one for one in answer["warnings"])
+    assert any("is not the file that runs" in one for one in answer["warnings"])
 
 
 def fails(done: subprocess.CompletedProcess[str], word: str) -> None:

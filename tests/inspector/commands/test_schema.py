@@ -103,4 +103,4 @@ def test_what_merge_prints(halves: Job, tmp_path: Path) -> None:
 def test_a_name_that_is_none() -> None:
     done = inspect("schema", "nothing")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("inspector: there is no schema of 'nothing': there are audit, events, globals, ")
+    assert done.stderr.startswith("inspector: 'nothing' has no schema: these have one: audit, events, globals, ")

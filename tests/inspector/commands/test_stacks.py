@@ -140,7 +140,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
     found = json.loads(stacks.stdout)
     assert stacks.stderr.startswith(f"inspector: {sentence}") and stacks.stderr.count("\n") == 1
     assert found["stacks"] == [] and {one["ranks"] for one in found["missing"]} == {"0-6"}
-    assert "has a context that can't be judged, the core file is cut short" in stacks.stdout
+    assert "has a context that can't be checked, the core file is cut short" in stacks.stdout
     values = run("globals", cut, "own", "--json")
     assert values.stderr == stacks.stderr and json.loads(values.stdout)["globals"] == whole
     warnings = json.loads(run("report", cut, "--json").stdout)["warnings"]
@@ -205,7 +205,7 @@ def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rank
             found = read_one(opened, (Span(0, 0),), with_runtime=False)
             stacks = [[call.function for call in calls] for calls in found.calls.values()]
             assert all(stack[:2] == ["main", "poll_for_ever"] for stack in stacks), stacks
-            assert stacks or "makes no sense" not in found.missing[0], found.missing
+            assert stacks or "is invalid" not in found.missing[0], found.missing
 
 
 NAPS = """

@@ -56,9 +56,9 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
         "3\tMPI_Recv from 0, tag 7",
         "deadlock: ranks 0,3 wait for one another, 0 -> 3 -> 0",
         "deadlock: ranks 5-6 wait for one another, 5 -> 6 -> 5",
-        "MPI_Barrier: ranks 0-2 are in it, it still lacks 3\n",
-        "MPI_Barrier: rank 8 is in it, it still lacks 9 (9 has exited)\n",
-        "MPI_Bcast: rank 10 is in it, it still lacks 11\n",
+        "MPI_Barrier: entered by 0-2; missing: 3\n",
+        "MPI_Barrier: entered by 8; missing: 9 (9 has exited)\n",
+        "MPI_Bcast: entered by 10; missing: 11\n",
     ):
         assert line in said
     ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)["ranks"]
@@ -121,7 +121,7 @@ def test_deadlocks_through_calls_that_ranks_may_leave_early(start_ranks: StartRa
         ("MPI_Scatter", "17", "18", "18"),
     ]
     said = inspect("waits", job.pid).stdout
-    assert "MPI_Bcast: rank 13 is in it, it still lacks 14; 15-16 are not in it, or no more\n" in said
+    assert "MPI_Bcast: entered by 13; missing: 14; 15-16 are not in it, or have left it\n" in said
 
 
 @pytest.mark.parametrize("options", [("--procs", 2), ("--method", "pipprocess"), ("--method", "tpsl")])
@@ -149,16 +149,16 @@ def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> Non
     known = communicators.communicators(open_target(pid=halves.pid), table)
     assert [cycle.ranks for cycle in find(table, known).cycles] == [(0, 3), (5, 6), (10, 11)]
     for ready, ring, needed, said in (
-        (set(), [(0, 3)], (3,), ", it still lacks 3"),
-        ({1}, [(0, 2, 3)], (3,), ", it still lacks 3"),  # 2 still needs its message
-        ({2}, [], (3,), ", it still lacks 3"),  # and so does 1
-        ({1, 2}, [], (), "; 3 is not in it, or no more"),
+        (set(), [(0, 3)], (3,), "; missing: 3"),
+        ({1}, [(0, 2, 3)], (3,), "; missing: 3"),  # 2 still needs its message
+        ({2}, [], (3,), "; missing: 3"),  # and so does 1
+        ({1, 2}, [], (), "; 3 is not in it, or has left it"),
     ):
         ranks = [replace(rank, state=READY) if rank.rank in ready else rank for rank in table.ranks]
         waits = find(replace(table, ranks=ranks), known)
         assert [cycle.ranks for cycle in waits.cycles] == [*ring, (5, 6), (10, 11)]
         assert ready.isdisjoint(waits.peers) and waits.collectives[0].needed == needed
-        assert collective(waits.collectives[0]) == f"MPI_Barrier: ranks 0-2 are in it{said}"
+        assert collective(waits.collectives[0]) == f"MPI_Barrier: entered by 0-2{said}"
 
 
 class Changed:

@@ -30,7 +30,7 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--pid", "1"], "there is no address"),
+        (["--pid", "1"], "no address is given"),
         (["--pid", "1", "counter"], "'counter' is not an address"),
         (["--pid", "1", "0x"], "'0x' is not an address"),
         (["--pid", "1", "--", "-5"], "'-5' is not an address"),

@@ -77,5 +77,5 @@ def test_formats(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "/x", "3 --", "--"])
 def test_no_expression(text: str) -> None:
-    with pytest.raises(UsageError, match="there is no expression to print"):
+    with pytest.raises(UsageError, match="no expression to print is given"):
         parse(text)

@@ -172,7 +172,7 @@ def test_ranks_that_have_left_are_not_looked_at() -> None:
 
 def test_a_row_for_a_rank_that_is_not_there() -> None:
     registry = written()
-    with pytest.raises(RegistryError, match="what the runtime keeps of rank 9"):
+    with pytest.raises(RegistryError, match="external state of rank 9"):
         decode(target_of(registry.changed(kept=((9, 0, 0, 0, 0),)), sound()))
 
 

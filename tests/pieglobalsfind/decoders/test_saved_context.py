@@ -113,7 +113,7 @@ def test_a_stack_full_of_decoys_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     memory_target, looked = target({}), []
     memory_target.mapped[-1].data = words(*[AT_RANDOM] * 0x600)
     monkeypatch.setattr(saved_context, "_is_in_vector", lambda data, at: looked.append(at))
-    with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be had"):
+    with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be read"):
         pointer_guard(memory_target, memory_target.maps())
     assert len(looked) == MOST_CANDIDATES < 0x600
 
@@ -126,7 +126,7 @@ def test_random_bytes_that_are_elsewhere_are_not_believed(pointer: int) -> None:
     at = bytes(data).rindex(words(25)) + 8
     data[at : at + 8] = words(pointer)
     stack.data = bytes(data)
-    with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be had"):
+    with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be read"):
         registers(memory_target, "jmp_buf", HEAP)
 
 

@@ -17,7 +17,6 @@ from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die, Reader
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.type_reader import MOST_LEVELS
 from pieglobalsfind.dwarf.types import Base, Struct, TypeTable, Variable, Void, by_value
-from pieglobalsfind.dwarf.variables import VariableReader
 from tests.pieglobalsfind.dwarf.writer import C_PLUS_PLUS, At, Entry, To, entry, unit, written
 
 UNITS = 60
@@ -75,7 +74,7 @@ def nested(tag: str, innermost: Entry) -> Entry:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[Die]:
-    """Every DIE that is gone to, at most some thousand; and none is read as bytes."""
+    """Every DIE that is gone to, at most some thousand."""
     passed: list[Die] = []
     children = Reader.children
 
@@ -86,7 +85,6 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Die]:
             yield child
 
     monkeypatch.setattr(Reader, "children", counted)
-    monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
     return passed
 
 
@@ -169,14 +167,14 @@ def test_members_outside_of_what_holds_them(tmp_path: Path, outside: Entry) -> N
         ("sound", 0, 0),
     ]
     assert [types[member.type] for member in struct.members] == [
-        Void(reason="it lies outside of what holds it"),
+        Void(reason="it lies outside the type that contains it"),
         Base("int", 4, "signed"),
     ]
 
 
 def test_a_type_in_the_header_of_a_unit(tmp_path: Path) -> None:
     types, found = variable(type_of=To("unit0", 6), folder=tmp_path)
-    assert (types[found.type], found.size) == (Void(reason="it is where no type can be"), 0)
+    assert (types[found.type], found.size) == (Void(reason="its offset is outside the types"), 0)
 
 
 def test_arrays_of_very_many_dimensions(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_it_stands_still_throughout(held: Job) -> None:
         (lambda job: job.globals("my_rank", "other.c"), "UsageError", "is called 'my_rank' in other.c"),
         (lambda job: pieglobalsfind.open(), "UsageError", "name one target"),
         (lambda job: pieglobalsfind.open(pid=1, core="x"), "UsageError", "name one target"),
-        (lambda job: pieglobalsfind.open(pid=1, pause="often"), "UsageError", "there is no pause 'often'"),
+        (lambda job: pieglobalsfind.open(pid=1, pause="often"), "UsageError", "'often' is not a kind of pause"),
         (lambda job: pieglobalsfind.open(core="/nowhere/core"), "TargetError", "no such file"),
         (lambda job: pieglobalsfind.open(pid=99999999, pause="throughout"), "TargetError", "there is no process"),
     ],

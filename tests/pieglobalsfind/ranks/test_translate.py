@@ -151,7 +151,7 @@ def test_the_process() -> None:
         (0, "null pointer"),
         (0x40, "null pointer"),
         (GUARD.start, "guard page"),
-        (HOST.end + 7, "7 bytes behind the end of /usr/bin/rankrun"),
+        (HOST.end + 7, "7 bytes after the end of /usr/bin/rankrun"),
         (0x600000000000, "it is not mapped"),
         (0xDEADBEEFDEADBEEF, "not canonical"),
         (1 << 64, "no such address"),

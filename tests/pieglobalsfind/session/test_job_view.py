@@ -58,7 +58,7 @@ def test_the_newest_record_tells_where_a_rank_is() -> None:
 def test_a_rank_between_two_processes_is_in_neither() -> None:
     gone = replace(rank(0, MIGRATED_OUT, moves=1), process=1)
     first, second = process(10, gone, rank(1, RUNNING)), process(20, rank(2, RUNNING), index=1)
-    with pytest.raises(UsageError, match="rank 0 is on its way to inferior 20: go on until it has arrived"):
+    with pytest.raises(UsageError, match="rank 0 is on its way to inferior 20: continue until it has arrived"):
         JobView([first, second]).check_has_arrived(0)
     JobView([first, second]).check_has_arrived(1)
     JobView([first]).check_has_arrived(0)  # it is elsewhere, as that process says

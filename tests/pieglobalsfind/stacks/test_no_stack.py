@@ -18,8 +18,8 @@ def rank(state: str, process: int = -1, moves: int = 0) -> Rank:
 @pytest.mark.parametrize(
     "gone, sentence",
     [
-        (rank(STARTING), "rank 3 is still being made: go on until it runs"),
-        (rank(STARTING, moves=2), "rank 3 is on its way to this process: go on until it has arrived"),
+        (rank(STARTING), "rank 3 is still being made: continue until it runs"),
+        (rank(STARTING, moves=2), "rank 3 is on its way to this process: continue until it has arrived"),
         (rank(EXITED), "rank 3 has exited: its globals are still there: rank print EXPR 3"),
         (rank(MIGRATED_OUT), "rank 3 has migrated to another process: attach to that one"),
         (rank(MIGRATED_OUT, process=1, moves=1), "rank 3 has migrated to process 1 of the job: attach to that one"),

@@ -217,7 +217,7 @@ static bool is_long(const struct grammar *g, const char *word) {
 
 static int scan(const struct grammar *g) {
     optarg = NULL;
-    if (optind == 0) { /* the caller's way to begin anew */
+    if (optind == 0) { /* the caller's way to begin again */
         optind = 1;
         cluster = NULL;
     }

@@ -20,7 +20,7 @@ static bool is_of(const struct message *message, const struct communicator *comm
     return message->channel == CHANNEL_COLLECTIVE && message->context == comm->context;
 }
 
-/* Of the collective with the communicator's number or one before.  Numbers begin anew after MPI_TAG_UB_VALUE. */
+/* Of the collective with the communicator's number or one before.  Numbers begin again after MPI_TAG_UB_VALUE. */
 static bool is_begun(const struct message *message, const struct communicator *comm) {
     return is_of(message, comm) && ((comm->collective - message->tag) & MPI_TAG_UB_VALUE) <= MPI_TAG_UB_VALUE / 2;
 }

@@ -266,7 +266,7 @@ int MPI_Request_free(MPI_Request *request);
 
 /*
  * Beyond the standard: moving between the processes of a job (rankrun --procs).  A rank keeps every address.
- * MPIX_Migrate is collective: the members' measured load is spread over the processes, and reckoned anew from there.
+ * MPIX_Migrate is collective: the members' measured load is spread over the processes, and reckoned again from there.
  * MPIX_Migrate_to moves the calling rank alone.  MPIX_Process tells where it is.  Where a rank can't move (one process,
  * a method whose copies are the loader's, files that it has open) both return MPI_ERR_OTHER; MPIX_Migrate then leaves
  * every rank where it is.
