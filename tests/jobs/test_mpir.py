@@ -142,7 +142,7 @@ def test_what_can_t_be_published_is_said(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     for words, said in (
-        (["rankmpir"], "usage: rankmpir PID..."),
+        (["rankmpir"], "usage: rankmpir [--while PID] PID|PID@HOST:PROGRAM..."),
         (["rankmpir", "1x"], "'1x' is not a pid"),
         (["rankmpir", "-1"], "'-1' is not a pid"),
         (["rankmpir", "9" * 30], "is not a pid"),
