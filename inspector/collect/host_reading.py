@@ -31,7 +31,7 @@ Find = Callable[[Members, Mapping[bytes, Variables]], Findings]
 
 @dataclass(frozen=True)
 class CollectedPart:
-    """What some collectors have told. `silent` are those that did not, each with the last of those behind it.
+    """What some collectors have told. `silent` are those that did not, each with the last collector below it.
 
     `jobs` are the names of those that were found where none was named.
     """

@@ -89,5 +89,5 @@ def is_here(process: pmix_table.LaunchedProcess) -> bool:
 
 
 def word_of(process: pmix_table.LaunchedProcess) -> str:
-    """How the publisher is told of a process."""
+    """Return the publisher's word for a process."""
     return str(process.pid) if is_here(process) else f"{process.pid}@{process.host}:{process.program}"
