@@ -3,8 +3,7 @@
 Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Of those that need
 the same debug information one is asked to parse it, and it is handed round, so that not every node parses the same
 files; findings are merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their
-own: whichever dies or hangs on a node, what its collector would have told is said to be lacking, and the rest is
-reported in bounded time.
+own: whichever dies or hangs on a node, its part is reported as missing, and the rest is reported in bounded time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one collector reads of its own host, in a process that may hang or die, and how it is told to the others.
+"""What one collector reads of its own host, in a process that may hang or die, and how it reports to the others.
 
 Takes a job's name and which part of a report is wanted; gives findings that `whole_job` merges. Debug information that
 another collector has parsed is handed in.
@@ -25,7 +25,7 @@ from .whole_job import Findings
 from .worker_process import Channel
 
 BuildIds = frozenset[bytes]
-Declared = dict[bytes, Optional[Variables]]  # by build-id; None: whoever was asked could not tell
+Declared = dict[bytes, Optional[Variables]]  # by build-id; None: the collector that was asked could not say
 Find = Callable[[Members, Mapping[bytes, Variables]], Findings]
 
 
