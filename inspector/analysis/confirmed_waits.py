@@ -6,7 +6,7 @@ holds only if no message was on its way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pieglobalsfind.decoders.communicators import Communicators
@@ -28,13 +28,17 @@ def waits_of(table: RankTable, members: Communicators, homes: Mapping[int, Job])
     return confirmed(find(table, members), homes)
 
 
-def unconfirmed(table: RankTable, members: Communicators) -> Waits:
-    """The waits of processes that were read one after another, on several hosts: nothing in them is sure."""
+def unconfirmed(table: RankTable, members: Communicators, parts: Sequence[Waits] = ()) -> Waits:
+    """The waits of processes that were read one after another, on several hosts.
+
+    Nothing in them is sure but the cycles in `parts`, each of which was read at one moment: a deadlock does not end.
+    """
     waits = find(table, members)
+    sure = {cycle.ranks for part in parts for cycle in part.cycles}
     return replace(
         waits,
-        cycles=(),
-        unsure=tuple((cycle, NOT_AT_ONCE) for cycle in waits.cycles),
+        cycles=tuple(cycle for cycle in waits.cycles if cycle.ranks in sure),
+        unsure=tuple((cycle, NOT_AT_ONCE) for cycle in waits.cycles if cycle.ranks not in sure),
         standstill=(),
         collectives=tuple(replace(collective, needed=()) for collective in waits.collectives),
     )

@@ -32,6 +32,18 @@ class GroupMessage:
     counts: array[int] = field(default_factory=lambda: array("I"))
     ranks: bytes = b""  # 4 bytes each
 
+    def without(self, ranks: frozenset[int]) -> GroupMessage:
+        """Return the message without some ranks."""
+        if not ranks:
+            return self
+        groups = StackGroups()
+        groups.take(self)
+        left = {
+            key: array("i", (rank for rank in members if rank not in ranks)) for key, members in groups.ranks.items()
+        }
+        kept = {key: members for key, members in left.items() if members}
+        return StackGroups({key: groups.stacks[key] for key in kept}, kept).message()
+
 
 @dataclass
 class StackGroups:

@@ -1,35 +1,33 @@
-"""`inspector report --mpi`: a collector on each node under the site's own MPI launcher, one report of all.
+"""`inspector report|stacks|waits --mpi`: a collector on each node under the site's own MPI launcher, one answer of all.
 
-Takes the id of a job; each collector reads the job's processes on its own node. Of those that need the same debug
-information one is asked to parse it, and it is handed round, so that not every node parses the same files; findings are
-merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their own: whichever dies
-or hangs on a node, its part is reported as missing, and the rest is reported in bounded time.
+Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Of those that need
+the same debug information one is asked to parse it, and it is handed round, so that not every node parses the same
+files; findings are merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their
+own: whichever dies or hangs on a node, its part is reported as missing, and the rest is reported in bounded time.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Optional, Union
 
-from pieglobalsfind.dwarf.types import VOID, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.jobs.members import Members, members_of
-from pieglobalsfind.model import Object
+from pieglobalsfind.jobs.on_host import SeveralJobsError
 from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.report import Report
-from ..job.job import Job, job_of
-from ..job.reading import Way
 from . import whole_job
+from .host_reading import BuildIds, CollectedPart, Declared, Reading, read
 from .mpi_channel import Begun, ChannelMessage, Ending, Unavailable, speak
 from .whole_job import Findings
-from .worker_process import Channel, LostWorker, Worker, first_of
+from .worker_process import LostWorker, Worker, first_of
 
 NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
 # Where a launcher says which place in its launch a process has: Hydra and its kin, PMIx, Open MPI, Slurm.
@@ -37,19 +35,9 @@ PLACES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 HAND = 0.5  # of the time is for what is handed round; then each parses what it lacks, and reads for all of it
 PATIENCE = 8  # a collector whose children wait for others gives them an 8th of the time more
 ENDING = 5.0  # seconds for MPI's own end
+EACH_AT_ITS_TIME = "read on each host at a moment of its own; figures of different hosts may be of different moments"
+NO_JOB = re.compile("no process of job|no job of ranks")  # a host without any
 MOST_HOSTS = 8  # that are named in a sentence
-BuildIds = frozenset[bytes]
-Declared = dict[bytes, Optional[Variables]]  # by build-id; None: the collector that was asked could not say
-
-
-@dataclass(frozen=True)
-class CollectedPart:
-    """What some collectors have reported. `silent` are those that did not, each with the last collector below it."""
-
-    found: Findings
-    count: int = 0  # processes of the job
-    name: str = ""
-    silent: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,60 +47,71 @@ class Gathered:
     found: Optional[Findings]
     name: str
     count: int
+    jobs: frozenset[str] = frozenset()
 
     def report(self) -> Report:
-        """Return the whole job's report."""
+        """Return the whole job's report; raises `SeveralJobsError` if it is of several, as none was named."""
         assert self.found is not None
+        if len(self.jobs) > 1:
+            raise SeveralJobsError(self.jobs)
         return whole_job.finished(self.found, self.name, self.count)
 
 
 @contextmanager
-def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
-    """Read what is here and merge it with what the collectors below this one report; `timeout` in seconds."""
+def gathered(reading: Reading, timeout: float) -> Iterator[Gathered]:
+    """Read what is here and merge it with what the collectors behind this one tell; `timeout` in seconds."""
     speaker = Worker(speak)
     collector = None
     try:
-        begun = speaker.receive(time.monotonic() + timeout)
-        if isinstance(begun, Unavailable):
-            hint = "install the extra `mpi`, with your MPI's library on the loader's search path"
-            raise UsageError(f"--mpi needs mpi4py, {begun.reason}", hint)
+        begun = begin(speaker, timeout)
         if isinstance(begun, LostWorker):
-            yield alone(job, pictures, timeout, begun)
+            yield alone(reading, timeout, begun)
             return
-        collector = Collector(speaker, begun, job, pictures, timeout)
+        collector = Collector(speaker, begun, reading, timeout)
         yield collector.gather()
     finally:
         speaker.close(collector.end() if collector is not None else 0.0)
 
 
-def alone(job: str, pictures: bool, timeout: float, lost: LostWorker) -> Gathered:
+def begin(speaker: Worker, timeout: float) -> Union[Begun, LostWorker]:
+    """Wait for MPI_Init; raises `UsageError` where there is no MPI to call."""
+    begun = speaker.receive(time.monotonic() + timeout)
+    if isinstance(begun, Unavailable):
+        raise UsageError(f"--mpi needs {begun.reason}", begun.hint)
+    assert isinstance(begun, (Begun, LostWorker))
+    return begun
+
+
+def alone(reading: Reading, timeout: float, lost: LostWorker) -> Gathered:
     """Without the others: by the first collector, as far as its launcher's word says that it is."""
     sentence = f"collectors on other hosts do not answer: MPI_Init {lost.reason}"
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
-    reader = Worker(partial(read, job, pictures, "the only collector that answers"), is_quiet=True)
+    reader = Worker(partial(read, reading, "the only collector that answers"), is_quiet=True)
     reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
     piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
     reader.close()
     if isinstance(piece, LostWorker):
-        raise RanklensError(f"no process of job {job} can be read here, and {sentence}", f"what reads {piece.reason}")
+        raise RanklensError(
+            f"no process of {reading.name} can be read here, and {sentence}", f"what reads {piece.reason}"
+        )
     findings = replace(piece.found, problems=(*piece.found.problems, sentence))
-    return Gathered(findings, piece.name, piece.count)
+    return Gathered(findings, piece.name, piece.count, piece.jobs)
 
 
 class Collector:
     """One of a binomial tree: the parent of a place is the place without its lowest bit."""
 
-    def __init__(self, speaker: Worker, begun: Begun, job: str, pictures: bool, timeout: float) -> None:
+    def __init__(self, speaker: Worker, begun: Begun, reading: Reading, timeout: float) -> None:
         self.place, self.size = begun.place, begun.size
-        self._speaker, self._job = speaker, job
+        self._speaker, self._reading = speaker, reading
         self._began, self._timeout = time.monotonic(), timeout
         self._hosts = {begun.place: begun.host}
         self._pieces: dict[int, CollectedPart] = {}  # by place
         self._is_whole = True
         self._lost: Optional[LostWorker] = None  # why the speaker is
-        self._reader = Worker(partial(read, job, pictures, self._whose(self.place)), is_quiet=True)
+        self._reader = Worker(partial(read, reading, self._whose(self.place)), is_quiet=True)
         self._reads, self._reads_until = False, self._began + timeout
         self._needs: Optional[BuildIds] = None  # what the reader needs, once it has said so
         self._asked: set[bytes] = set()  # what the reader parses now
@@ -136,7 +135,7 @@ class Collector:
             problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
         findings = replace(piece.found, problems=(*piece.found.problems, *problems))
         self._is_whole = not problems
-        return Gathered(findings, piece.name, piece.count)
+        return Gathered(findings, piece.name, piece.count, piece.jobs)
 
     def end(self) -> float:
         """Have the speaker end, for which it waits for everybody else's; until when it may then take for itself."""
@@ -326,8 +325,9 @@ class Collector:
         return CollectedPart(
             merged([piece.found for piece in pieces], self.size),
             max(piece.count for piece in pieces),
-            next((piece.name for piece in pieces if piece.name), f"job {self._job}"),
+            next((piece.name for piece in pieces if piece.name), self._reading.name),
             (*silent, *(one for piece in pieces for one in piece.silent)),
+            frozenset().union(*(piece.jobs for piece in pieces)),
         )
 
 
@@ -336,58 +336,9 @@ def merged(several: Sequence[Findings], collectors: int) -> Findings:
     whole = whole_job.merge(several)
     if whole.report is None or collectors == 1:
         return whole
-    return replace(whole, problems=tuple(problem for problem in whole.problems if "no process of job" not in problem))
-
-
-# ---- what reads ----
-
-
-def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
-    """Sends what it needs, parses what it is asked to, and once it is handed what others have parsed, what it finds."""
-    own = Findings(None)
-    try:
-        members = members_of(job)
-    except RanklensError as error:
-        members = Members(f"job {job}", (), 0)
-        own = Findings(None, problems=(error.sentence,))
-    sources = sources_of(members)
-    channel.send(frozenset(sources))
-    order: Union[BuildIds, dict[bytes, Variables]] = channel.receive()
-    while isinstance(order, frozenset):
-        channel.send({one: parsed(*sources[one]) for one in order})
-        order = channel.receive()
-    lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
-    declared = {**order, **{one: variables for one, variables in lacking.items() if variables is not None}}
-    findings = whole_job.merge([own, whole_job.read_members(members, Way(), pictures, declared)])
-    problems = tuple(f"{whose}: {problem}" for problem in findings.problems)
-    channel.send(CollectedPart(replace(findings, problems=problems), members.count, members.name))
-
-
-def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
-    """By build-id: the objects that ranks have copies of, in the processes that can be read."""
-    found: dict[bytes, tuple[Job, Object]] = {}
-    for member in members.found:
-        with suppress(RanklensError):
-            job = job_of(member.open())
-            for elf_object in job.privatized:
-                if elf_object.build_id:
-                    found.setdefault(elf_object.build_id, (job, elf_object))
-    return found
-
-
-def parsed(job: Job, source: Object) -> Optional[Variables]:
-    """Return an object's variables with their types, or None without debug information."""
-    declared = job.declared(source)
-    return complete(declared) if isinstance(declared, Variables) else None
-
-
-def complete(declared: Variables) -> Variables:
-    """With every type that variables are made of, which are read from the file when they are looked at."""
-    types: dict[int, Type] = {VOID: declared.types[VOID]}
-    left = [variable.type for variable in declared]
-    while left:
-        index = left.pop()
-        if index not in types:
-            types[index] = declared.types[index]
-            left += named_by(types[index])
-    return Variables(declared.variables, TypeTable(types), declared.starts)
+    hosts = len([one for one in several if one.report is not None])
+    subject = whole.report.subject
+    if hosts > 1:
+        subject = replace(subject, how=EACH_AT_ITS_TIME)
+    problems = tuple(problem for problem in whole.problems if NO_JOB.search(problem) is None)
+    return replace(whole, report=replace(whole.report, subject=subject), problems=problems)

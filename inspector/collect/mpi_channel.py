@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import select
+import socket
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +19,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Union
 
-from .worker_process import Channel
+from . import mpi_library
+from .worker_process import Channel, work_and_end
 
-PAUSE = 0.002  # seconds between two looks for a message
+PAUSE, LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks for a message; longer while none comes
 # Seconds without a call of MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
 # another process still answered while the first ones had begun it, and answers no more once it begins its own.
 QUIET = 0.3
@@ -27,9 +30,10 @@ QUIET = 0.3
 
 @dataclass(frozen=True)
 class Unavailable:
-    """There is no mpi4py, or no MPI for it."""
+    """There is no mpi4py, or no MPI for it: "--mpi needs" the reason, and what to install."""
 
     reason: str
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -55,31 +59,35 @@ class ChannelMessage:
     content: bytes
 
 
-def choose_library() -> None:
-    """Have mpi4py's wheel load Open MPI's library where that is the launcher's; it prefers MPICH's otherwise."""
-    if "OMPI_COMM_WORLD_RANK" in os.environ or ("PMIX_RANK" in os.environ and "PMI_RANK" not in os.environ):
-        os.environ.setdefault("MPI4PY_MPIABI", "openmpi")
-
-
 def speak(channel: Channel) -> None:
     """Until the order is None, and everything has been sent."""
-    choose_library()
+    site = mpi_library.of_launch(os.environ)
     try:
+        mpi_library.choose(site, channel.fileno(), f"from {__name__} import speak_again; speak_again()")
         from mpi4py import MPI
     except ImportError as error:
-        channel.send(Unavailable(str(error)))
+        channel.send(Unavailable(*mpi_library.why_not(site, error)))
         return
     world = MPI.COMM_WORLD
+    started = mpi_library.processes_of_launch(os.environ)
+    if world.Get_size() == 1 < started:
+        hint = "srun: add --mpi=pmi2 (MPICH) or --mpi=pmix (Open MPI); else use the launcher of mpi4py's MPI"
+        name = MPI.Get_library_version().partition("\n")[0].rstrip("\0")
+        channel.send(
+            Unavailable(f"an MPI that its launcher knows: {started} collectors don't find each other by {name}", hint)
+        )
+        return
     channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
     simple_queue: Told = SimpleQueue()
     teller = Thread(target=tell, args=(channel, simple_queue), daemon=True)
     teller.start()
     sent: list[Any] = []  # requests, kept until they are done
-    ends = False
+    ends, pause = False, PAUSE
     while sent or not ends:
-        pass_on(MPI, simple_queue)
+        is_idle = not pass_on(MPI, simple_queue) and not sent
+        pause = min(2 * pause, LONGEST_PAUSE) if is_idle else PAUSE
         sent = [one for one in sent if not is_done(MPI, one)]
-        readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
+        readable, _, _ = select.select([] if ends else [channel], [], [], pause)
         if readable:
             order = channel.receive()
             ends = order is None
@@ -88,7 +96,8 @@ def speak(channel: Channel) -> None:
     together = world.Ibarrier()
     while not is_done(MPI, together):
         pass_on(MPI, simple_queue)  # or who has sent what is not needed here any more never comes to the barrier
-        time.sleep(PAUSE)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
     simple_queue.put(Ending())
     simple_queue.put(None)
     teller.join()
@@ -106,12 +115,14 @@ def tell(channel: Channel, simple_queue: Told) -> None:
             channel.send(one)
 
 
-def pass_on(mpi: Any, simple_queue: Told) -> None:
-    """What has come from others."""
-    world, status = mpi.COMM_WORLD, mpi.Status()
+def pass_on(mpi: Any, simple_queue: Told) -> int:
+    """What has come from others; returns how many messages."""
+    world, status, count = mpi.COMM_WORLD, mpi.Status(), 0
     while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
         place, tag = status.Get_source(), status.Get_tag()
         simple_queue.put(ChannelMessage(place, tag, world.recv(source=place, tag=tag)))
+        count += 1
+    return count
 
 
 def send(mpi: Any, order: ChannelMessage) -> list[Any]:
@@ -128,3 +139,8 @@ def is_done(mpi: Any, request: Any) -> bool:
         return bool(request.Test())
     except mpi.Exception:
         return True
+
+
+def speak_again() -> None:
+    """What the second start does (`mpi_library.choose`); its channel is named on the command line."""
+    work_and_end(speak, Channel(socket.socket(fileno=int(sys.argv[1]))), os.getppid(), False)

@@ -30,7 +30,7 @@ from ..analysis.stack_groups import GroupMessage
 from ..analysis.standing_crash import holders
 from ..analysis.wait_graph import Waits
 from ..job import stacks
-from ..job.job import Job, Subject, with_waiting_calls
+from ..job.job import Job, Subject, subject_of, with_waiting_calls
 from ..job.processes import homes_of as job_homes
 from ..job.processes import read_together
 from ..job.reading import Way
@@ -52,8 +52,8 @@ PRECEDENCE = (
 class Findings:
     """What is known of some of a job's processes; `report` is None if none of them could be read.
 
-    `processes` are their indices. `calls` and `sizes` (what other ways to migrate would send) are there only if they
-    were asked for.
+    `processes` are their indices. `calls`, `missing` (why a rank has none) and `sizes` (what other ways to migrate
+    would send) are there only if they were asked for.
     """
 
     report: Optional[Report]
@@ -61,6 +61,7 @@ class Findings:
     problems: tuple[str, ...] = ()
     calls: GroupMessage = field(default_factory=GroupMessage)
     sizes: tuple[WhatIf, ...] = ()
+    missing: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_members(
@@ -71,8 +72,45 @@ def read_members(
     `handed`: debug information by build-id that is there already.
     """
     read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
-    findings = merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
-    return with_waits_of(findings, [one for _, one in read if not isinstance(one, RanklensError)])
+    return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
+
+
+def read_stacks(members: Members, way: Way, chosen: rankset.RankSet, with_runtime: bool) -> Findings:
+    """All members' stacks, merged, and nothing else of a report."""
+
+    def of_process(job: Job, _: JobMember) -> ReadProcess:
+        found = stacks.read(job, chosen, with_runtime)
+        calls = stack_groups.grouped(found.calls).message()
+        return ReadProcess(job, Findings(bare_report(job), calls=calls, missing=found.missing))
+
+    return _merged(members, read_together(members, way, of_process))
+
+
+def read_waits(members: Members, way: Way) -> Findings:
+    """All members' waits, merged, and nothing else of a report."""
+
+    def of_process(opened: Job, _: JobMember) -> ReadProcess:
+        raw = with_waiting_calls(opened)
+        known = communicators(raw.target, raw.table)
+        job = replace(raw, table=of_world(raw.table, known))
+        return ReadProcess(raw, Findings(replace(bare_report(job), communicators=known)))
+
+    read = read_together(members, way, of_process)
+    return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
+
+
+def bare_report(job: Job) -> Report:
+    """A report that has its subject alone."""
+    return Report(subject_of(job), Globals((), ()), Audit((), {}, (), 0), ())
+
+
+def stacks_in(findings: Findings) -> stacks.Stacks:
+    """The stacks by rank."""
+    return stacks.Stacks(dict(stack_groups.merge((findings.calls,)).by_rank()), dict(findings.missing))
+
+
+def _merged(members: Members, read: Sequence[tuple[JobMember, Union[ReadProcess, RanklensError]]]) -> Findings:
+    return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
 
 
 def findings_of(member: JobMember, found: Union[ReadProcess, RanklensError]) -> Findings:
@@ -155,9 +193,39 @@ def merge(several: Sequence[Findings]) -> Findings:
         report,
         processes,
         problems + mixed,
-        stack_groups.merge(findings.calls for findings in several).message(),
+        _merge_calls(several, reports),
         ordered,
+        _merge_missing(several, reports),
     )
+
+
+def _merge_calls(several: Sequence[Findings], reports: Sequence[Report]) -> GroupMessage:
+    """Each rank's stack once, by the process where it is."""
+    told = [findings for findings in several if findings.calls.counts]
+    if len(told) == 1:
+        return told[0].calls
+    homes = homes_of(reports) if told else {}
+    return stack_groups.merge(
+        findings.calls.without(_strangers(findings.report, homes)) for findings in told if findings.report is not None
+    ).message()
+
+
+def _strangers(report: Report, homes: Mapping[int, tuple[Rank, Report]]) -> frozenset[int]:
+    """The ranks in a report that another one tells of, though they are in both."""
+    return frozenset(rank.rank for rank in report.subject.present if homes[rank.rank][1] is not report)
+
+
+def _merge_missing(several: Sequence[Findings], reports: Sequence[Report]) -> dict[int, str]:
+    """Why ranks have no stack, by the process where they are."""
+    if not any(findings.missing for findings in several):
+        return {}
+    homes = homes_of(reports)
+    return {
+        rank: why
+        for findings in several
+        for rank, why in findings.missing.items()
+        if rank in homes and homes[rank][1] is findings.report
+    }
 
 
 def finished(findings: Findings, name: str, count: int) -> Report:
@@ -229,9 +297,10 @@ class WaitParts(TypedDict):
 
 
 def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
-    """Of several processes that were not read together, nothing is sure until `with_waits_of` says so."""
+    """Of several processes that were not read together, only what was sure in one is, until `with_waits_of` says so."""
     known = {number: ranks for report in reports for number, ranks in report.communicators.items()}
-    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known)
+    parts = [report.waits for report in reports if report.waits is not None]
+    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known, parts)
     return {
         "waits": waits,
         "communicators": known,

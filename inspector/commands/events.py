@@ -11,21 +11,25 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.event_ring import Event
-from pieglobalsfind.errors import RanklensError, TargetError
+from pieglobalsfind.errors import RanklensError, TargetError, UsageError
 from pieglobalsfind.jobs.members import JobMember, Members, members_of
+from pieglobalsfind.jobs.on_host import members_meant
 from pieglobalsfind.shell.atomic_file import check_place
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.procfs import is_folder
 
-from ..job.event_sources import Ended, EventSource, JobEvents, LostEvents, Notice
+from ..collect import command
+from ..job.event_sources import Ended, EventHeading, EventSource, JobEvents, LostEvents, Notice
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
 from ..schemas.envelope import envelope, schema_name
@@ -51,9 +55,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done (by Ctrl-C, too), 1 nothing has happened, 2 bad call or unreadable target"
     parser.add_argument(
         "target",
+        nargs="?",
         metavar="PID|JOB|CORE|DIR",
         help="a job: its launcher's pid, one of its processes', or its id; or a core file, or a checkpoint's folder",
     )
+    parser.add_argument("--job", metavar="JOB", help="the same, as other commands take it")
+    command.add_to(parser)
     parser.add_argument("--no-follow", action="store_true", help="only what has happened so far")
     parser.add_argument("--past", action=RenamedOption, new_name="--no-follow")
     parser.add_argument("--duration", metavar="TIME", help="for so long, not until the job ends: 10s, 2min")
@@ -72,16 +79,54 @@ def run(options: argparse.Namespace) -> int:
     every = seconds_of(options.every, "--every")
     if options.chrome is not None:
         check_place(Path(options.chrome), chrome_trace.HINT)
-    members = named(options.target)
-    sources = opened(members)
-    begin(members, sources, options.json)
-    trace = chrome_trace.Trace(members.name, {source.member.index: source.member.pid for source in sources})
-    found, asked = 0, Asked()
+    pace = Pace(every, 0.0 if options.no_follow else duration)
+    if command.is_collector(options):
+        return _run_collector(options, pace)
+    if (options.job is None) == (options.target is None):
+        raise UsageError("name one job", "give PID, JOB, CORE, DIR or --job JOB")
+    heading, sources = opened(named(options.target or options.job))
+    asked = Asked()
+    with on_signal(asked.hear):
+        return show(heading, rounds(JobEvents(sources), pace, asked), options, asked)
+
+
+def _run_collector(options: argparse.Namespace, pace: Pace) -> int:
+    from ..collect.event_stream import EventCollector  # late: only this needs it
+
+    collector, asked = EventCollector(command.timeout_of(options)), Asked()
     try:
-        with on_signal(asked.hear):
-            for one in followed(JobEvents(sources), every, 0.0 if options.no_follow else duration, asked):
+        heading, sources = opened(members_meant(options.job or ""))
+    except TargetError as error:  # a host without a process of the job
+        heading, sources = EventHeading("", 0, (), (error.sentence,)), []
+    with on_signal(asked.hear):
+        own = rounds(JobEvents(sources), pace, asked)
+        if not collector.is_first:
+            collector.tell(heading, own)
+            status = 0
+        else:
+            streams = collector.streams()
+            merged = collector.merged(streams, heading, own, pace.every)
+            first = next(merged)
+            status = show(streams.heading(), chain([first], merged), options, asked)
+    collector.end()
+    return status
+
+
+def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argparse.Namespace, asked: Asked) -> int:
+    """Print events as they are told, and write the trace; returns the exit status."""
+    if not heading.processes:
+        raise TargetError(f"no process of {heading.name} reports events", "; ".join(heading.problems))
+    for problem in heading.problems:
+        print_error("inspector", problem)
+    begin(heading, options.json)
+    trace = chrome_trace.Trace(heading.name, {process.index: process.pid for process in heading.processes})
+    found = 0
+    try:
+        for notices in told:
+            for one in notices:
                 found += isinstance(one, Event)
-                trace.add(one)
+                # Clocks since a host's start differ from host to host.
+                trace.add(replace(one, monotonic=one.realtime) if options.mpi and isinstance(one, Event) else one)
                 print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
     finally:
         if options.chrome is not None:
@@ -89,6 +134,14 @@ def run(options: argparse.Namespace) -> int:
     if asked.by not in (0, signal.SIGINT):
         return exit_status(asked.by)
     return 0 if found else 1
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often to look, and for how long (None: until the job ends), in seconds."""
+
+    every: float
+    duration: Optional[float]
 
 
 class Asked:
@@ -111,16 +164,14 @@ def named(target: str) -> Members:
     return members_of(target)
 
 
-def opened(members: Members) -> list[EventSource]:
-    """Those that can be followed; of the others, print why not. Raises `TargetError` if there are none."""
+def opened(members: Members) -> tuple[EventHeading, list[EventSource]]:
+    """Those that can be followed, and what is to be said of the job first."""
     tried = [source_of(member) for member in members.found]
     sources = [one for one in tried if isinstance(one, EventSource)]
-    problems = [*members.problems, *(one for one in tried if isinstance(one, str))]
-    if not sources:
-        raise TargetError(f"no process of {members.name} reports events", "; ".join(problems))
-    for text in (*problems, *(source.note for source in sources if source.note)):
-        print_error("inspector", text)
-    return sources
+    problems = (*members.problems, *(one for one in tried if isinstance(one, str)))
+    notes = (source.note for source in sources if source.note)
+    processes = tuple(source.process for source in sources)
+    return EventHeading(members.name, members.count, processes, (*problems, *notes)), sources
 
 
 def source_of(member: JobMember) -> Union[EventSource, str]:
@@ -131,39 +182,33 @@ def source_of(member: JobMember) -> Union[EventSource, str]:
         return member.saying(str(error))
 
 
-def followed(follower: JobEvents, every: float, duration: Optional[float], asked: Asked) -> Iterator[Notice]:
-    """Everything until the processes end, or for `duration` seconds, or until a signal asks the command to end."""
-    end = None if duration is None else time.monotonic() + duration
+def rounds(follower: JobEvents, pace: Pace, asked: Asked) -> Iterator[list[Notice]]:
+    """What each look finds, until the processes end, or for a time, or until a signal asks the command to end."""
+    end = None if pace.duration is None else time.monotonic() + pace.duration
     while True:
-        yield from follower.look()
-        left = every if end is None else min(every, end - time.monotonic())
+        yield list(follower.look())
+        left = pace.every if end is None else min(pace.every, end - time.monotonic())
         if follower.is_over or left <= 0 or asked.by:
             break
         follower.wait(left, asked.descriptor)
-    yield from follower.rest()
+    yield list(follower.rest())
 
 
 # ---- one line each ----
 
 
-def begin(members: Members, sources: list[EventSource], is_json: bool) -> None:
+def begin(heading: EventHeading, is_json: bool) -> None:
     """Print the heading."""
     if is_json:
         processes = [
-            {
-                "process": source.member.index,
-                "pid": source.member.pid or None,
-                "node": source.ring.node,
-                "room": source.ring.room,
-            }
-            for source in sources
+            {"process": process.index, "pid": process.pid or None, "node": process.node, "room": process.room}
+            for process in heading.processes
         ]
-        head = envelope(SCHEMA, members.name, HOW)
-        line = {**head, "process_count": members.count, "processes": processes}
+        line = {**envelope(SCHEMA, heading.name, HOW), "process_count": heading.count, "processes": processes}
         print(json.dumps(line), flush=True)
         return
-    listed = ", ".join(f"{source.member.index} (pid {source.member.pid})" for source in sources if source.member.pid)
-    print(harmless(f"{members.name}" + (f": processes {listed}" if listed else "")), flush=True)
+    listed = ", ".join(f"{process.index} (pid {process.pid})" for process in heading.processes if process.pid)
+    print(harmless(f"{heading.name}" + (f": processes {listed}" if listed else "")), flush=True)
 
 
 def as_line(one: Notice) -> str:

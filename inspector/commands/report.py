@@ -12,16 +12,14 @@ import shlex
 import sys
 from pathlib import Path
 
-from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
 from ..analysis.judge import verdict_of
 from ..analysis.report import Report, as_json
 from ..analysis.verdict import Verdict
-from ..collect import whole_job
-from ..job.reading import Way, add_way, read_target, way_of
-from ..job.recorder import seconds_of
+from ..collect import command, whole_job
+from ..job.reading import add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..output.render import print_report
 from ..terminal.console import console
@@ -35,12 +33,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
     add_target(parser)
-    parser.add_argument(
-        "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
-    )
-    parser.add_argument(
-        "--timeout", metavar="TIME", help="with --mpi: how long to wait for a collector that does not answer (60s)"
-    )
+    command.add_to(parser)
     parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     add_way(parser)
@@ -58,10 +51,8 @@ def _write_html(findings: whole_job.Findings, report: Report, verdict: Verdict, 
 def _run_report(options: argparse.Namespace) -> int:
     if options.html is not None:
         check_place(Path(options.html), "name another file by --html")
-    if options.mpi:
-        return _run_collector(options)
-    if options.timeout is not None:
-        raise UsageError("--timeout is for collectors, and this call starts none", "add --mpi, or leave it out")
+    if command.is_collector(options):
+        return command.guarded(lambda: _run_collector(options))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         findings = whole_job.read_members(members, way_of(options), bool(options.html))
@@ -79,18 +70,15 @@ def named(options: argparse.Namespace) -> str:
 
 
 def _run_collector(options: argparse.Namespace) -> int:
-    from ..collect import collectors, launcher_guard  # late: only this needs them
+    from ..collect import collectors, host_reading  # late: only this needs them
 
-    if options.job is None or options.target is not None or way_of(options) != Way():
-        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave other targets out")
-    timeout = seconds_of(options.timeout or "60s", "--timeout")
-    status = launcher_guard.keep()
-    if status is not None:
-        return status
-    with collectors.gathered(options.job, bool(options.html), timeout) as gathered:
-        status = 0 if gathered.found is None else show_report(gathered.found, gathered.report(), options)
-        sys.stdout.flush()
-    return status
+    reading = host_reading.of_report(options.job or "", bool(options.html))
+    with collectors.gathered(reading, command.timeout_of(options)) as gathered:
+        if gathered.found is None:
+            return 0
+        report = gathered.report()
+        options.job = options.job or gathered.name.partition(" ")[2]
+        return show_report(gathered.found, report, options)
 
 
 def show_report(findings: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:

@@ -19,7 +19,8 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.stacks import call_tree
 
-from ..job.job import Job, Subject, say_warnings, subject_of
+from ..collect import command
+from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
@@ -43,6 +44,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target"
     add_target(parser)
+    command.add_to(parser)
     add_rank_option(parser)
     parser.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
     add_way(parser)
@@ -66,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
     chosen = rankset.parse(options.rank)
+    if command.is_collector(options):
+        return command.guarded(lambda: _run_collector(options, chosen))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         subject, stacks = read_members(members, way_of(options), chosen, options.runtime)
@@ -73,6 +77,23 @@ def run(options: argparse.Namespace) -> int:
         job, stacks = read_process(options.target, options.exe, way_of(options), chosen, options.runtime)
         subject = subject_of(job)
         say_warnings(job)
+    return _print(subject, stacks, options)
+
+
+def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
+    from ..collect import collectors, host_reading, whole_job  # late: only this needs them
+
+    reading = host_reading.of_stacks(options.job or "", chosen, options.runtime)
+    with collectors.gathered(reading, command.timeout_of(options)) as gathered:
+        if gathered.found is None:
+            return 0
+        subject = gathered.report().subject
+        print_warnings(subject)
+        rankset.check(chosen, subject.table, several=True)
+        return _print(subject, whole_job.stacks_in(gathered.found), options)
+
+
+def _print(subject: Subject, stacks: Stacks, options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, stacks), sys.stdout, indent=1)
         print(flush=True)

@@ -21,7 +21,8 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.confirmed_waits import waits_of
 from ..analysis.wait_graph import Collective, Waits
-from ..job.job import Job, Subject, say_warnings, subject_of, with_waiting_calls
+from ..collect import command
+from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of, with_waiting_calls
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
@@ -41,6 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no rank waits, 2 bad call or unreadable target"
     add_target(parser)
+    command.add_to(parser)
     add_way(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
@@ -51,6 +53,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run `inspector waits`; returns the exit status."""
+    if command.is_collector(options):
+        return command.guarded(lambda: _run_collector(options))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         subject, waits = read_members(members, way_of(options))
@@ -59,6 +63,22 @@ def run(options: argparse.Namespace) -> int:
             options.target, options.exe, way_of(options), read_process, is_whole=lambda read: True
         )
         say_warnings(job)
+    return _print(subject, waits, options)
+
+
+def _run_collector(options: argparse.Namespace) -> int:
+    from ..collect import collectors, host_reading  # late: only this needs them
+
+    with collectors.gathered(host_reading.of_waits(options.job or ""), command.timeout_of(options)) as gathered:
+        if gathered.found is None:
+            return 0
+        report = gathered.report()
+        print_warnings(report.subject)
+        assert report.waits is not None
+        return _print(report.subject, report.waits, options)
+
+
+def _print(subject: Subject, waits: Waits, options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, waits), sys.stdout, indent=1)
         print(flush=True)

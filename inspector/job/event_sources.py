@@ -50,6 +50,26 @@ class Ended:
 Notice = Union[Event, LostEvents, Ended]
 
 
+@dataclass(frozen=True)
+class EventProcess:
+    """A process that is followed, as headings name it: `node` is its host, `room` how many events it remembers."""
+
+    index: int
+    pid: int
+    node: str
+    room: int
+
+
+@dataclass(frozen=True)
+class EventHeading:
+    """Of which job events are told, how many processes it has, which of them are followed, and what is amiss."""
+
+    name: str
+    count: int
+    processes: tuple[EventProcess, ...]
+    problems: tuple[str, ...] = ()
+
+
 class EventSource:
     """One process, or a file of one. Raises `RanklensError` if it keeps no events, or may not be read."""
 
@@ -69,6 +89,11 @@ class EventSource:
         self.ring = EventRing(file.read if file is not None else reader(member.open()))
         if self.has_ended():
             raise TargetError(f"{member.name} has ended")
+
+    @property
+    def process(self) -> EventProcess:
+        """Return the process."""
+        return EventProcess(self.member.index, self.member.pid, self.ring.node, self.ring.room)
 
     def __del__(self) -> None:
         if getattr(self, "descriptor", -1) >= 0:

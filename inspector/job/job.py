@@ -206,8 +206,13 @@ def running_process(target: Target) -> Optional[LiveTarget]:
 
 def say_warnings(job: Job) -> None:
     """On standard error, for what has no place for them."""
-    for fromkey in dict.fromkeys(job.table.warnings):
-        print_error("inspector", fromkey)
+    print_warnings(subject_of(job))
+
+
+def print_warnings(subject: Subject) -> None:
+    """On standard error, each once."""
+    for warning in dict.fromkeys(subject.table.warnings):
+        print_error("inspector", warning)
 
 
 def with_waits(job: Job) -> Job:

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from pieglobalsfind.jobs.processes import HostProcess, ancestors, descendants
+from pieglobalsfind.jobs.processes import PROXY, HostProcess, ancestors, descendants
 
 # Programs that start processes of one job, and nothing else.
-MPICH = ("mpiexec.hydra", "hydra_pmi_proxy", "mpiexec.mpich", "mpirun.mpich")
+MPICH = ("mpiexec.hydra", PROXY, "mpiexec.mpich", "mpirun.mpich")
 OPEN_MPI = ("mpiexec.openmpi", "mpirun.openmpi", "orterun", "orted", "prun", "prte", "prterun", "prted")
-LAUNCHERS = frozenset(("charmrun", "mpirun", "mpiexec", "srun", "slurmstepd", *MPICH, *OPEN_MPI))
+LAST_STEP = 0xFFFFFFF0  # slurm.h, SLURM_MAX_NORMAL_STEP_ID: above are batch scripts and what else is not of srun
+SLURM = ("srun", "slurmstepd", "slurmstepd-wlm")  # the last is Debian's name
+LAUNCHERS = frozenset(("charmrun", "mpirun", "mpiexec", *SLURM, *MPICH, *OPEN_MPI))
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,12 @@ def launch_of(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> 
         if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
     }
     places = {one: its for one in alike | {pid} for its in (place_of(one),) if its and its.count == place.count}
-    if own.launch:
+    name = own.launch or step_of(own)
+    if name:
         found = first_of_each(places, known, places)
         if _is_each_once(found, places):
-            return Launch(own.launch, in_order(found, places), place.count)
-    return Launch("", in_order(kin(pid, known, places), places), place.count)
+            return Launch(name, in_order(found, places), place.count)
+    return Launch(proxy_of(pid, known), in_order(kin(pid, known, places), places), place.count)
 
 
 def launches_below(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> list[Launch]:
@@ -121,5 +124,23 @@ def in_order(family: Iterable[int], places: Mapping[int, JobPosition]) -> tuple[
 
 
 def named(name: str, known: Mapping[int, HostProcess]) -> Iterator[int]:
-    """The processes whose environment names a launch."""
-    return (host_process.pid for host_process in known.values() if name and host_process.launch == name)
+    """The processes whose environment, or whose launcher's part on this host, names a launch."""
+    for one in known.values():
+        if name and name in (one.launch, step_of(one), proxy_of(one.pid, known)):
+            yield one.pid
+
+
+def step_of(process: HostProcess) -> str:
+    """The step of Slurm's that a process is in, as `squeue --steps` prints it; "" outside, and in a batch script."""
+    job, step = process.step
+    return f"{job}.{step}" if job and step.isdecimal() and int(step) <= LAST_STEP else ""
+
+
+def proxy_of(pid: int, known: Mapping[int, HostProcess]) -> str:
+    """Where the mpiexec of MPICH listens that has started a process, "host:port": the same on all its hosts."""
+    return next((known[one].launch for one in ancestors(pid, known) if known[one].name == PROXY), "")
+
+
+def is_launched(pid: int, known: Mapping[int, HostProcess]) -> bool:
+    """Whether a launcher has started a process, by its environment or its ancestors."""
+    return bool(known[pid].launch or step_of(known[pid])) or launcher_of(pid, known) is not None

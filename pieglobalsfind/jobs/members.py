@@ -236,7 +236,7 @@ def by_launch(pid: int) -> Members:
     """The processes of the launch that `pid` belongs to, or that it is the launcher of."""
     known, place_of = processes(), lru_cache(maxsize=None)(place)
     if pid in known and place_of(pid) is not None:
-        return _members(pid, launch.launch_of(pid, known, place_of))
+        return of_launch(pid, launch.launch_of(pid, known, place_of))
     launches = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
     different = list(dict.fromkeys(launches))
     if not different:
@@ -245,7 +245,7 @@ def by_launch(pid: int) -> Members:
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
     if len(different) > 1:
         raise several(pid, len(different))
-    return _members(pid, different[0])
+    return of_launch(pid, different[0])
 
 
 def _elsewhere(
@@ -278,10 +278,11 @@ def by_name(name: str) -> Optional[Members]:
     """The processes of the launch that their environment names so; None if there is none."""
     known, place_of = processes(), lru_cache(maxsize=None)(place)
     pid = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
-    return None if pid is None else _members(pid, launch.launch_of(pid, known, place_of))
+    return None if pid is None else of_launch(pid, launch.launch_of(pid, known, place_of))
 
 
-def _members(pid: int, found: launch.Launch) -> Members:
+def of_launch(pid: int, found: launch.Launch) -> Members:
+    """The members of a launch that a process belongs to."""
     name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
     return with_doubtful(Members(name, tuple(JobMember(*one) for one in found.found), found.count))
 

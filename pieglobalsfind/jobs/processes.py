@@ -17,6 +17,7 @@ NETSTART = "NETSTART"  # charmrun: "process address port pid port", where `pid` 
 NAMESPACE = "PMIX_NAMESPACE"  # Open MPI, PRRTE, srun --mpi=pmix: the launch's name
 STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")  # several launches may share one
 VARIABLES = (NETSTART, NAMESPACE, *STEP)
+PROXY = "hydra_pmi_proxy"  # of MPICH's mpiexec, on each host
 LISTENS = "0A"  # state of a socket in /proc/PID/net/tcp
 
 
@@ -24,7 +25,7 @@ LISTENS = "0A"  # state of a socket in /proc/PID/net/tcp
 class HostProcess:
     """A process; `program` is its file, `marks` what launchers put into the environment of all that they launch.
 
-    `launch` is the mark that names one launch, "" if the environment has none.
+    `launch` is the mark that names one launch, "" if the environment has none; of a `PROXY`, where its mpiexec listens.
     """
 
     pid: int
@@ -38,6 +39,11 @@ class HostProcess:
         """Return the program's name."""
         return Path(self.program).name
 
+    @property
+    def step(self) -> tuple[str, str]:
+        """Slurm's numbers of its job and of the step in it, "" outside Slurm."""
+        return self.marks[-2], self.marks[-1]
+
 
 def processes() -> dict[int, HostProcess]:
     """All of them by pid; of those that may not be read, program and marks are empty."""
@@ -48,7 +54,10 @@ def _process(pid: int) -> HostProcess:
     said = environment(pid)
     # The first number is the process's own.
     launch = said.get(NETSTART, "").partition(" ")[2] or said.get(NAMESPACE, "")
-    return HostProcess(pid, parent(pid), program(pid), launch, (launch, *(said.get(one, "") for one in STEP)))
+    file = program(pid)
+    if Path(file).name == PROXY:
+        launch = control_port(pid)
+    return HostProcess(pid, parent(pid), file, launch, (launch, *(said.get(one, "") for one in STEP)))
 
 
 def pids() -> Iterator[int]:
@@ -64,6 +73,17 @@ def program(pid: int) -> str:
         return str(Path(f"/proc/{pid}/exe").readlink())
     except OSError:
         return ""
+
+
+def control_port(pid: int) -> str:
+    """Where the mpiexec that has started a `PROXY` listens, "host:port"; "" if its words don't say so."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(LARGEST_ENVIRONMENT).decode("utf-8", "replace").split("\0")
+    except OSError:
+        return ""
+    port = next((value for option, value in zip(words, words[1:]) if option == "--control-port"), "")
+    return port[:LONGEST_MARK] if port.isprintable() else ""
 
 
 def parent(pid: int) -> int:

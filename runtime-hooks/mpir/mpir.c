@@ -60,8 +60,8 @@ bool mpir_add(pid_t pid) {
     return mpir_append(host, mpir_program_of(process), pid);
 }
 
-bool mpir_add_remote(const char *host, pid_t pid) {
-    return mpir_append(strdup(host), mpir_program_of("self"), pid);
+bool mpir_add_remote(const char *host, const char *program, pid_t pid) {
+    return mpir_append(strdup(host), program ? strdup(program) : mpir_program_of("self"), pid);
 }
 
 void mpir_publish(void) {

@@ -13,8 +13,8 @@
 /* Adds the next process of the job, one of this host. False if there is no such process, or no memory. */
 bool mpir_add(pid_t pid);
 
-/* Likewise one of another host, whose program is this process's own. */
-bool mpir_add_remote(const char *host, pid_t pid);
+/* Likewise one of another host; `program` NULL: this process's own. */
+bool mpir_add_remote(const char *host, const char *program, pid_t pid);
 
 /* Tells a debugger that all are there; returns once it has seen them. */
 void mpir_publish(void);

@@ -15,9 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: rankmpir PID...\n"
+static const char usage[] = "usage: rankmpir [--while PID] PID|PID@HOST:PROGRAM...\n"
                             "Publishes a job's processes, in the order of their indices, to debuggers that know the\n"
-                            "MPIR interface, until all have ended.  `inspector mpir JOB` finds them by itself.\n";
+                            "MPIR interface, until all of this host have ended, and process --while (a launcher) too.\n"
+                            "`inspector mpir JOB` finds them by itself.\n";
 
 /* A positive number and nothing else; 0 if it is none. */
 static pid_t pid_of(const char *word) {
@@ -43,6 +44,30 @@ static void wait_for(int ends, int processes) {
         }
 }
 
+/* Adds PID@HOST:PROGRAM, which is cut into its parts.  False if it is none. */
+static bool add_remote(char *word) {
+    char *host = strchr(word, '@'), *program = host ? strchr(host, ':') : NULL;
+    if (!program)
+        return false;
+    *host++ = *program++ = 0;
+    pid_t pid = pid_of(word);
+    return pid && *host && *program && mpir_add_remote(host, program, pid);
+}
+
+/* Watches and adds a process of this host, or says why not. */
+static bool add_local(int ends, const char *word, bool is_published) {
+    pid_t pid = pid_of(word);
+    if (!pid)
+        fprintf(stderr, "rankmpir: '%s' is not a pid\n", word);
+    else if (watch(ends, pid))
+        fprintf(stderr, "rankmpir: process %d can't be watched: %s\n", pid, strerror(errno));
+    else if (is_published && !mpir_add(pid))
+        fprintf(stderr, "rankmpir: process %d has ended, or is another user's\n", pid);
+    else
+        return true;
+    return false;
+}
+
 int main(int count, char **words) {
     if (count < 2 || !strcmp(words[1], "--help") || !strcmp(words[1], "-h")) {
         fputs(usage, count < 2 ? stderr : stdout);
@@ -53,26 +78,27 @@ int main(int count, char **words) {
         return 0;
     }
     raise_file_limit();
-    int ends = epoll_create1(EPOLL_CLOEXEC);
-    for (int i = 1; i < count; i++) {
-        pid_t pid = pid_of(words[i]);
-        if (!pid) {
-            fprintf(stderr, "rankmpir: '%s' is not a pid\n", words[i]);
+    int ends = epoll_create1(EPOLL_CLOEXEC), watched = 0, published = 0, first = 1;
+    if (count > 2 && !strcmp(words[1], "--while")) {
+        if (!add_local(ends, words[2], false))
             return 2;
-        }
-        if (watch(ends, pid)) {
-            fprintf(stderr, "rankmpir: process %d can't be watched: %s\n", pid, strerror(errno));
-            return 2;
-        }
-        if (!mpir_add(pid)) {
-            fprintf(stderr, "rankmpir: process %d has ended, or is another user's\n", pid);
-            return 2;
-        }
+        watched++;
+        first = 3;
     }
-    printf("rankmpir: a debugger that attaches to process %d finds %d process%s\n", getpid(), count - 1,
-           count == 2 ? "" : "es");
+    for (int i = first; i < count; i++, published++) {
+        bool is_remote = strchr(words[i], '@');
+        if (is_remote && !add_remote(words[i])) {
+            fprintf(stderr, "rankmpir: not a process of a host, PID@HOST:PROGRAM\n");
+            return 2;
+        }
+        if (!is_remote && !add_local(ends, words[i], true))
+            return 2;
+        watched += !is_remote;
+    }
+    printf("rankmpir: a debugger that attaches to process %d finds %d process%s\n", getpid(), published,
+           published == 1 ? "" : "es");
     fflush(stdout);
     mpir_publish();
-    wait_for(ends, count - 1);
+    wait_for(ends, watched);
     return 0;
 }

@@ -20,7 +20,7 @@ from typing import Any, Optional
 
 import pytest
 
-from inspector.collect.collectors import sources_of
+from inspector.collect.host_reading import sources_of
 from inspector.job.recorder import is_running
 from pieglobalsfind.jobs.members import Members, members_of
 from pieglobalsfind.jobs.processes import descendants, processes
@@ -159,7 +159,7 @@ def test_a_collector_that_hangs_is_named(job: Job, tmp_path: Path) -> None:
     done = collect(job, tmp_path, 3, "--json", "--timeout", "12s", hangs="1")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    reason = "what reads there has not come to its end in 12 s"
+    reason = "what reads there has not ended in 12 s"
     assert f"collector 1 of 3 on host {HOST} does not answer: {reason}" in found["warnings"]
     assert "of 3 processes of the job 1 can't be found: 1" in found["warnings"]
     assert [one["rank"] for one in found["payload"]] == [0, 3, 4, 5]

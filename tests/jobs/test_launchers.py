@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from inspector.collect.pmix_table import launched_by
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.launch import SLURM
 from pieglobalsfind.jobs.members import members_of
+from pieglobalsfind.jobs.processes import ancestors, processes
 from tests.support.job_programs import STEPS, Build, run
 from tests.support.running import BIN, Job, StartJob
 from tests.support.site_launchers import SiteLauncher, hydra
@@ -22,7 +26,8 @@ from tests.support.sites import Site, agents, alive, children, setting
 from tests.support.waiting import wait_until
 
 from .test_checkpoint import wait_for_next
-from .test_collectors import libraries, report_in
+from .test_collectors import report_in
+from .test_mpir import CLIENT
 from .test_tools import RANKS, check_ranks
 
 
@@ -137,26 +142,107 @@ def test_a_lost_transport_leaves_no_process(
 # ---- the tools ----
 
 
-def test_collectors_report_all_hosts(launcher: SiteLauncher, start_job: StartJob, build: Build, tmp_path: Path) -> None:
-    """Under Slurm as a step beside the job's own."""
+def collect(launcher: SiteLauncher, process: int, *words: str) -> str:
+    """What a collector on each host prints together, as a user types it: under Slurm as a step beside the job's own."""
+    command = launcher.command(BIN / "inspector", *words)
+    if command[0] == "srun":
+        command[1:1] = ["--overlap", f"--jobid={setting(process, 'SLURM_JOB_ID')}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=launcher.full_environment())
+    assert done.returncode == 0 or launcher.name == "mpich", done.stderr  # whose own end over TCP may fail
+    return done.stdout
+
+
+def test_collectors_answer_for_all_hosts(launcher: SiteLauncher, start_job: StartJob, build: Build) -> None:
+    """Of the job that is named, and of the only one that is there."""
     program = build("placed.c")
     job = start(start_job, launcher, "-n", RANKS, "--procs", 3, program)
     job.wait_for("waits", times=RANKS)
     process = children(agents(program)[0])[0]
     job_id = members_of(str(process)).name.partition(" ")[2]
-    report = [str(BIN / "inspector"), "report", "--json", "--mpi", "--job", job_id]
-    command = launcher.command(*report)
-    if command[0] == "srun":
-        command[1:1] = ["--overlap", f"--jobid={setting(process, 'SLURM_JOB_ID')}"]
-    environment = launcher.full_environment()
-    if launcher.compiler == "mpicc.mpich":
-        environment["LD_LIBRARY_PATH"] = str(libraries(tmp_path))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == 0 or launcher.name == "mpich", done.stderr  # whose own end over TCP may fail
-    found = report_in(done.stdout)
+    found = report_in(collect(launcher, process, "report", "--json", "--mpi", "--job", job_id))
     check_ranks(found)
     assert found["warnings"] == []
+
+    name = job_id if launcher.command()[0] != "srun" else f"{setting(process, 'SLURM_JOB_ID')}.0"
+    found = report_in(collect(launcher, process, "stacks", "--json", "--mpi", "--job", name))
+    (stack,) = found["stacks"]
+    assert found["job"] == job_id and stack["ranks"] == f"0-{RANKS - 1}" and found["missing"] == []
+    assert [call["function"] for call in stack["calls"]] == ["main", "wait", "MPI_Recv"]
+
+    found = report_in(collect(launcher, process, "waits", "--json", "--mpi"))
+    assert found["target"] == f"job {job_id}"
+    assert found["waits"] == [{"rank": rank, "for": rank} for rank in range(RANKS)]
+    assert found["cycles"] == [[rank] for rank in range(RANKS)], "each in one host"
+
+    lines = collect(launcher, process, "events", "--no-follow", "--json", "--mpi").splitlines()
+    first, *events = (json.loads(line) for line in lines if line.startswith("{"))
+    assert first["process_count"] == 3 and [one["process"] for one in first["processes"]] == [0, 1, 2]
+    told = [(one["event"], one["rank"]) for one in events]
+    assert sorted(rank for event, rank in told if event == "created") == list(range(RANKS))
+    left, arrived = ([rank for event, rank in told if event == kind] for kind in ("leaves", "arrived"))
+    assert sorted(left) == sorted(arrived) and left
+    assert [one["realtime"] for one in events] == sorted(one["realtime"] for one in events)
     os.kill(agents(program)[0], signal.SIGKILL)  # srun, which is killed with the test, would leave them
+    job.finish()
+    wait_until_gone(program)
+
+
+def test_a_parallel_debugger_finds_processes_on_all_hosts(
+    launcher: SiteLauncher, start_job: StartJob, build: Build
+) -> None:
+    """By the table of the first host's rankrun (MPIR), with each process as its own host numbers it."""
+    program = build("placed.c")
+    job = start(start_job, launcher, "-n", RANKS, "--procs", 3, program)
+    job.wait_for("waits", times=RANKS)
+    own = agents(program)
+    words = [*CLIENT, "attach", str(own[0])]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    rows = json.loads(done.stdout)["processes"]
+    expected = [(number_at_home(pid), host_name(pid)) for place in (0, 1) for pid in children(own[place])]
+    assert [(pid, host) for pid, host, _ in rows] == expected and len(rows) == 3
+    assert all(Path(path).name == "rankrun" for *_, path in rows)
+    os.kill(own[0], signal.SIGKILL)
+    job.finish()
+    wait_until_gone(program)
+
+
+def number_at_home(pid: int) -> int:
+    """The pid of a process in its own host's namespace."""
+    line = next(one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("NSpid:"))
+    return int(line.split()[-1])
+
+
+def test_the_client_of_that_interface_is_one(launcher: SiteLauncher, build: Build) -> None:
+    """It acquires a job of the site's own launcher, as STAT does; MPICH's has no such table."""
+    program = build("wander.c", "-DSTAY", compiler=launcher.compiler)
+    words = [*CLIENT, "launch", *launcher.command(program)]
+    environment = {**launcher.full_environment(), "OMPI_MPIR_DO_NOT_WARN": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment)
+    if launcher.name == "mpich":
+        assert done.returncode == 1 and "has no MPIR_Breakpoint" in done.stderr, done.stderr
+        return
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    assert lines, done.stdout + done.stderr
+    acquired = json.loads(lines[0])
+    assert acquired["state"] == 1 and [Path(path).name for *_, path in acquired["processes"]] == [program.name] * 2
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_launcher_without_pmix_for_tools_says_so_and_goes_on(
+    launcher: SiteLauncher, start_job: StartJob, build: Build
+) -> None:
+    """Open MPI 4.1 and Slurm 22.05 start processes by PMIx, and take no tools by it."""
+    if launcher.name not in ("openmpi", "slurm-pmix"):
+        pytest.skip("of launchers with PMIx alone")
+    program = build("ends.c")
+    job = waiting(start_job, launcher, program)
+    known = processes()
+    above = [pid for pid in ancestors(agents(program)[0], known) if known[pid].name in ("orted", "orterun", *SLURM)]
+    for pid in (job.pid, *above):
+        with pytest.raises(RanklensError, match=r"UNREACHABLE|has loaded no libpmix|in time"):
+            launched_by(pid)
+    assert job.process.poll() is None and above
+    os.kill(agents(program)[0], signal.SIGKILL)
     job.finish()
     wait_until_gone(program)
 

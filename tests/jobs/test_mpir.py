@@ -1,18 +1,25 @@
-"""Tables of processes, read by GDB as a parallel debugger reads them (MPIR 1.0): rankrun's own, and `rankmpir`'s."""
+"""Tables of processes, rankrun's own and `rankmpir`'s, read as parallel debuggers read them (MPIR 1.0).
+
+By GDB, and by a client that is written to the interface's document (tests/support/mpir_client.py); that it is one is
+seen where it acquires a job of Open MPI's own launcher (and of Slurm's: test_launchers.py).
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.gdb.session import Session
 from tests.support.job_programs import Build
-from tests.support.running import BIN, Job, StartJob
+from tests.support.running import BIN, ROOT, Job, StartJob
 
 from .test_processes import children
 
@@ -92,11 +99,50 @@ def test_a_debugger_that_starts_the_publisher(job: Job, gdb: Path, tmp_path: Pat
     assert told["exited"] == 0
 
 
+CLIENT = (sys.executable, str(ROOT / "tests" / "support" / "mpir_client.py"))
+
+
+def test_a_client_launches_rankrun(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    """Before any rank runs the client has the table; the job then goes on to its end."""
+    job = start_job(*CLIENT, "launch", rankrun, "-n", 4, "--procs", 3, build("placed.c"))
+    acquired = json.loads(job.wait_for('{"state": 1'))
+    assert not any("waits" in line for line in job.lines)
+    job.wait_for("waits", times=4)
+    (starter,) = children(job.pid)
+    assert acquired["processes"] == rows(children(starter))
+    assert {"MPIR_i_am_starter", "MPIR_partial_attach_ok"} <= set(acquired["has"])
+    os.kill(starter, signal.SIGKILL)
+    assert job.finish() == 256 - signal.SIGKILL
+
+
+def test_a_client_attaches_to_what_stands_for_a_launcher(job: Job, start_job: StartJob) -> None:
+    publisher = start_job(BIN / "inspector", "mpir", job.pid)
+    publisher.wait_for("a debugger that attaches")
+    words = [*CLIENT, "attach", str(publisher.pid)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["processes"] == rows(children(job.pid))
+    os.killpg(job.pid, signal.SIGKILL)
+    assert publisher.finish() == 0
+
+
+def test_the_client_knows_a_launcher_that_is_not_ours(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("this machine has no Open MPI (make test-launchers installs it)")
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MPIR_DO_NOT_WARN"):
+        monkeypatch.setenv(name, "1")
+    program = build("wander.c", "-DSTAY", compiler="mpicc.openmpi")
+    words = [*CLIENT, "launch", "mpirun.openmpi", "--oversubscribe", "-n", "3", str(program)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    acquired = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert acquired["state"] == 1 and len({pid for pid, *_ in acquired["processes"]}) == 3, done.stderr
+    assert [row[1:] for row in acquired["processes"]] == [[socket.gethostname().partition(".")[0], str(program)]] * 3
+
+
 def test_what_can_t_be_published_is_said(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     for words, said in (
-        (["rankmpir"], "usage: rankmpir PID..."),
+        (["rankmpir"], "usage: rankmpir [--while PID] PID|PID@HOST:PROGRAM..."),
         (["rankmpir", "1x"], "'1x' is not a pid"),
         (["rankmpir", "-1"], "'-1' is not a pid"),
         (["rankmpir", "9" * 30], "is not a pid"),

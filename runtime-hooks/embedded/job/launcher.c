@@ -498,7 +498,7 @@ struct job launch(const struct launch_plan *launch_plan) {
         if (is_here(&children[i]))
             mpir_add(children[i].pid);
         else
-            mpir_add_remote(children[i].host, children[i].pid);
+            mpir_add_remote(children[i].host, NULL, children[i].pid);
     mpir_publish();
     for (int i = 0; i < plan->processes; i++)
         children[i].has_answered = true;

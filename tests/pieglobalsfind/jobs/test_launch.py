@@ -27,7 +27,7 @@ class Host:
         self.places: dict[int, JobPosition] = {}
 
     def start(self, pid: int, parent: int, program: str, launch: str = "", step: str = "") -> int:
-        self.known[pid] = HostProcess(pid, parent, program, launch, (launch, step))
+        self.known[pid] = HostProcess(pid, parent, program, launch, (launch, step and "7", step))
         return pid
 
     def rank(self, pid: int, parent: int, index: int, count: int, launch: str = "", step: str = "") -> int:

@@ -1,0 +1,77 @@
+"""The job on this host that a collector means: the only one that is here, or a step of Slurm's by its number.
+
+Takes nothing, or `JOB` or `JOB.STEP` as Slurm's commands print it; gives the job's members here. Under Slurm it looks
+at processes of the collector's own allocation alone. It decides nothing about ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+
+from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.jobs import launch
+from pieglobalsfind.jobs.members import Members, identity, members_of, of_launch, place
+from pieglobalsfind.jobs.processes import HostProcess, processes
+
+SLURM = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
+
+
+class SeveralJobsError(UsageError):
+    """No job was named, and `names` are here."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(sorted(names))
+        super().__init__(f"there are {len(self.names)} jobs: {', '.join(self.names)}", "name one by --job")
+
+
+def members_meant(job: str) -> Members:
+    """The members of a job; "" is the only one that is here.
+
+    Raises `SeveralJobsError` if there are more, `UsageError` or `TargetError` if there is no such job here.
+    """
+    step = SLURM.fullmatch(job)
+    if job and not step:
+        return members_of(job)
+    known = processes()
+    if not step:
+        return _only(_of_allocation(known), known, "no job of ranks can be found here")
+    number, part = step.groups()
+    among = [one for one in known.values() if one.step[0] == number and part in (None, one.step[1])]
+    if not among and part is None:
+        return members_of(job)  # a pid
+    return _only(among, known, f"no process of job {job} can be found here")
+
+
+def _of_allocation(known: Mapping[int, HostProcess]) -> Iterable[HostProcess]:
+    """Of Slurm's, where this process has one: those of the job's other steps."""
+    own = known[os.getpid()].step
+    return (one for one in known.values() if not own[0] or (one.step[0] == own[0] and one.step[1] != own[1]))
+
+
+def _only(among: Iterable[HostProcess], known: Mapping[int, HostProcess], none: str) -> Members:
+    found = list(_jobs(among, known))
+    if len(found) > 1:
+        raise SeveralJobsError(members.name.removeprefix("job ") for members in found)
+    if not found:
+        raise TargetError(none, "is it still running, and yours?")
+    return found[0]
+
+
+def _jobs(among: Iterable[HostProcess], known: Mapping[int, HostProcess]) -> Iterator[Members]:
+    """Each job that one of some processes belongs to, once: by their registries, then by their launches."""
+    own = known[os.getpid()].program  # collectors are no ranks
+    left = [one.pid for one in among if one.program and one.program != own]
+    identities = {pid: its for pid in left for its in (identity(pid),) if its is not None}
+    for name in sorted({its.job_id for its in identities.values() if its.job_id}):
+        with suppress(TargetError):  # it has ended
+            yield members_of(name)
+    place_of, seen = lru_cache(maxsize=None)(place), set(identities)
+    for pid in left:
+        if pid not in seen and launch.is_launched(pid, known) and place_of(pid) is not None:
+            members = of_launch(pid, launch.launch_of(pid, known, place_of))
+            seen.update(member.pid for member in members.found)
+            yield members
