@@ -26,12 +26,19 @@ from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
+from gdbext.symbols.focus import is_of_new_program
 
 SETTLE = "maintenance ranklens-settle"
+SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
-AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")
+ADDING = ("add-inferior", "clone-inferior")
+AFTER_COMMANDS = (
+    *(f"hookpost-{one}" for one in MAKING + CHANGING + ADDING),
+    "enable hookpost-once",
+    "enable hookpost-count",
+)
 
 _extension: Optional[Extension] = None
 
@@ -56,14 +63,17 @@ class Extension:
         info_symbol.bind(self.face)
         self._unread_libraries = UnreadLibraries()
         hooks.Called(SETTLE, self._settle)
+        hooks.Called(SETTLE_DPRINTF, self._dprintf_was_made)
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
-        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-file": SETTLE_PROGRAM})
+        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-dprintf": SETTLE_DPRINTF})
+        hooks.define({"hookpost-file": SETTLE_PROGRAM})
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
+        events.new_inferior.connect(lambda _: self._post_settling())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -166,6 +176,11 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
+        inferiors = self.face.inferiors
+        if inferiors.is_known and not inferiors.is_moving and is_of_new_program(event.new_objfile):
+            with warnings("breakpoints of ranks that are gone may be there"):
+                self.breakpoints.forget(gdb.selected_inferior().num)
+                self.face.inferiors.executed()
         self.face.state().focus.original_loaded(path_in_target(event.new_objfile))
         self.breakpoints.loaded()
 
@@ -202,6 +217,10 @@ class Extension:
             return
         with warnings("breakpoints may be missing in ranks"):
             self.breakpoints.settle()
+
+    def _dprintf_was_made(self) -> None:
+        self.breakpoints.dprintfs.were_made()
+        self._settle()
 
     def _restarted(self) -> None:
         self.face.inferiors.has_run()

@@ -120,7 +120,8 @@ class Rebase:
 class Redirect:
     """One variable, or a region of them, lives at `storage`; `got_slot` (0: none) holds the address in use.
 
-    `is_shared`: other ranks have the same storage.
+    `is_shared`: other ranks have the same storage. `is_failure`: the runtime meant each rank to have its own in its
+    copy of the object, and the rank's code uses the original's all the same.
     """
 
     object: int
@@ -129,6 +130,7 @@ class Redirect:
     storage: int
     got_slot: int
     is_shared: bool = False
+    is_failure: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Optional
 import gdb
 
 from gdbext.breakpoints import hit_counts
+from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import (
@@ -24,7 +25,6 @@ from gdbext.breakpoints.rank_breakpoints import (
     RankBreakpoints,
     catches_in_code,
     follows,
-    has_dprintf,
     is_anything_in_code,
     is_in_data,
     leave_to_followers,
@@ -32,7 +32,6 @@ from gdbext.breakpoints.rank_breakpoints import (
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, locations_of
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
@@ -52,10 +51,6 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
     from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
 
 TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
-NO_DPRINTF = (
-    "warning: dprintf prints in no rank but the one whose symbols GDB has; `break LOCATION` and then `commands` with "
-    "`silent`, `printf` and `continue` print in every rank\n"
-)
 ROUNDS = 4  # of settling: what the first one changes is not news in the next
 
 
@@ -86,6 +81,7 @@ class Breakpoints:
         self._event: Optional[EventBreakpoint] = None
         self._lives: dict[int, InferiorBreakpoints] = {}
         self._pending = PendingChanges()
+        self.dprintfs = Dprintfs()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
         self.hits: list[Hit] = []  # of one stop
@@ -101,8 +97,11 @@ class Breakpoints:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
-            self._lives[number] = InferiorBreakpoints(RankBreakpoints(self._face, number, self._has_hit, self._hits))
+            self._lives[number] = InferiorBreakpoints(self._new_followers(number))
         return self._lives[number]
+
+    def _new_followers(self, number: int) -> RankBreakpoints:
+        return RankBreakpoints(self._face, number, self._has_hit, self._hits, self.dprintfs)
 
     @property
     def _followers(self) -> RankBreakpoints:
@@ -134,9 +133,12 @@ class Breakpoints:
 
     def watch_events(self) -> None:
         """Break on the runtime's events as soon as the function is there, and something follows them."""
-        if not self._events.is_on and not is_anything_in_code():
+        if not self._events.is_on and not self._is_anything_in_code():
             return
         self._watch()
+
+    def _is_anything_in_code(self) -> bool:
+        return is_anything_in_code() or any(dprintf.enabled for dprintf in self.dprintfs.known)
 
     def watch_step(self) -> None:
         """The same before a step, which may meet an event without any breakpoint of the user's."""
@@ -190,7 +192,7 @@ class Breakpoints:
             call_breakpoints.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
 
     def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
-        if not is_anything_in_code() and not self._events.is_on:
+        if not self._is_anything_in_code() and not self._events.is_on:
             return False
         self._face.inferiors.forget_moment()
 
@@ -229,16 +231,15 @@ class Breakpoints:
         """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
         self._face.inferiors.forget_moment()
         self._events.tell(kind, rank)
-        if is_anything_in_code():
+        if self._is_anything_in_code():
             self._follow(kind, rank)
         return kind == BEFORE_PACK and self._ends_step(rank)
 
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
-            if has_dprintf():
-                gdb.write(NO_DPRINTF, gdb.STDERR)
             self._followers.give_back_shared()  # it may be copied now
+            self.dprintfs.rest = True
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._let_go(rank)
@@ -247,6 +248,9 @@ class Breakpoints:
             if followers.stand_in_shared:
                 self.synchronize()  # what turned out to be a copy is given back while GDB has it where it was
             self._have_focus()
+            self.dprintfs.rest = False
+            self.dprintfs.enable_again()
+            self.dprintfs.have_changed()
             self.synchronize()
         self._face.inferiors.forget_moment()
 
@@ -311,8 +315,6 @@ class Breakpoints:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
         if self._face.inferiors.is_moving:
             self._has_moved = True
-            if isinstance(breakpoint, Pinned):  # GDB has put it into every inferior again
-                self._pending.add(breakpoint)
             return
         if follows(breakpoint) and self._stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
@@ -320,6 +322,7 @@ class Breakpoints:
 
     def _moved(self) -> None:
         """Symbols mean another rank."""
+        self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
             self._share_out()
@@ -342,6 +345,8 @@ class Breakpoints:
             return
         self._settles = True
         try:
+            self._bind()
+            self._settle_dprintfs()
             self._enable_counts.tell()
             for _ in range(ROUNDS):  # what is done here GDB tells, too
                 if not self._pending:
@@ -355,6 +360,22 @@ class Breakpoints:
         finally:
             self._settles = False
 
+    def _settle_dprintfs(self) -> None:
+        if self.dprintfs.have_changed():
+            self.watch_events()
+            for inferior in standing():
+                with within(inferior.num):
+                    self.synchronize()
+
+    def _bind(self) -> None:
+        """Keep ranks' breakpoints out of other inferiors, once there are any."""
+        for inferior in gdb.inferiors() if len(gdb.inferiors()) > 1 else ():
+            if inferior.num in self._lives and not is_running(inferior):
+                followers = self._lives[inferior.num].followers
+                if followers.are_unbound:
+                    with within(inferior.num):
+                        followers.bind()
+
     def _settle_one(self, breakpoint: gdb.Breakpoint) -> None:
         try:
             self._changed(breakpoint)
@@ -365,8 +386,6 @@ class Breakpoints:
                 self._changed(breakpoint)
 
     def _changed(self, breakpoint: gdb.Breakpoint) -> None:
-        if isinstance(breakpoint, Pinned):
-            breakpoint.stay()
         if not follows(breakpoint):
             if catches_in_code(breakpoint):
                 self.watch_events()

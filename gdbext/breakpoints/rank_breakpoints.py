@@ -6,7 +6,7 @@ the inferior. It stops by the user's breakpoint's rules: condition, ignore count
 In code that ranks share, such as the MPI library's, GDB stops by itself; but a condition it would test with the names
 of whichever rank has them at the moment. There one follower tests it with those of the rank that comes by.
 
-GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own.
+GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own (`Pinned`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import gdb
 
 from gdbext.breakpoints import conditions
 from gdbext.breakpoints.conditions import ranks_of
+from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.internal_breakpoint import Pinned
@@ -33,6 +34,7 @@ from gdbext.symbols.focus import has_copy, is_copying
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
+from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -65,8 +67,11 @@ class Hit:
 class RankBreakpoints:
     """Those of one inferior; methods that take a moment are for when it is the selected one."""
 
-    def __init__(self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits) -> None:
+    def __init__(
+        self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits, dprintfs: Dprintfs
+    ) -> None:
         self._face = face
+        self._dprintfs = dprintfs
         self._hits = hits
         self._inferior = inferior
         self._on_hit = on_hit
@@ -83,9 +88,12 @@ class RankBreakpoints:
         self._give_back(wanted)
         self.drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
-            if key not in self._standing:
+            if key in self._standing:
+                self._standing[key].user = user
+            else:
                 with uninterrupted():  # else GDB might have one of which nothing is known here
-                    self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+                    kind = DprintfFollower if isinstance(user, Dprintf) else Follower
+                    self._standing[key] = kind(self._face, self._on_hit, self._hits, user, key, address)
                     self._standing[key].peers = self._at
         self.share_out()
 
@@ -110,9 +118,13 @@ class RankBreakpoints:
                 follower.leave(native=True)
 
     def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
-        for user in gdb.breakpoints():
-            if follows(user) and user.enabled:
-                if user.condition or user.commands:  # which mean the rank that comes by
+        # Of a breakpoint in copies and in an original GDB would lose the place of the hit as symbols move.
+        is_in_both = any(runs_original(rank, used) for rank in moment.table.ranks[:1] for used in moment.table.objects)
+        users: list[Any] = [*filter(follows, gdb.breakpoints()), *self._dprintfs.known]
+        for user in users:
+            if user.enabled:
+                means_rank = user.condition or user.commands or isinstance(user, Dprintf)  # the rank that comes by
+                if means_rank or is_in_both:
                     for address in self._shared(moment, user):
                         yield (user.number, SHARED, address), (user, address)
                 places = self._places(moment, user)
@@ -179,10 +191,23 @@ class RankBreakpoints:
         It puts them into several inferiors, and as symbols move would warn that it no longer knows at which of their
         locations it has stopped.
         """
+        self._replace(lambda follower: follower.address == pc)
+
+    @property
+    def are_unbound(self) -> bool:
+        """Return whether GDB would put some of them into other inferiors."""
+        return any(not follower.is_bound for follower in self._standing.values())
+
+    def bind(self) -> None:
+        """Keep out of inferiors that are new what was made while there was one alone."""
+        self._replace(lambda follower: not follower.is_bound)
+
+    def _replace(self, which: Callable[[Follower], bool]) -> None:
         for key, old in list(self._standing.items()):
-            if old.address == pc:
-                self._standing[key] = old.renewed()
-                old.delete()
+            if which(old):
+                with uninterrupted():
+                    self._standing[key] = old.renewed()
+                    old.delete()
 
     def is_here(self, rank: Rank) -> bool:
         """Return whether a rank is in this process and stays."""
@@ -235,37 +260,32 @@ class Follower(Pinned):
         key: Key,
         address: int,
     ) -> None:
-        super().__init__(address)
+        super().__init__(address, bound=len(gdb.inferiors()) > 1)
         self._hits = hits
         self.key = key
         self.rank = None if key[1] == SHARED else key[1]
         self._on_hit = on_hit
         self._face = face
-        self._user = user
+        self.user: Any = user  # the breakpoint or dprintf that this one stands for
         self.is_silenced = False
         self.peers: Callable[[int], Iterator[Follower]] = lambda address: iter(())
         self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
 
     def renewed(self) -> Follower:
         """Return a new breakpoint of GDB's at the same place."""
-        follower = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        follower = type(self)(self._face, self._on_hit, self._hits, self.user, self.key, self.address)
         follower.peers = self.peers
         return follower
 
-    @property
-    def user(self) -> gdb.Breakpoint:
-        """Return the user's breakpoint that this one stands for."""
-        return self._user
-
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
-        for one in locations_in(self._user, self.home) if self._user.is_valid() else ():
+        for one in locations_in(self.user, self.home) if self.user.is_valid() else ():
             if one.address == self.address and bool(one.enabled) != native:
                 one.enabled = native
 
     def _adopt_commands(self) -> None:
         """What GDB does once it has stopped: it takes them after it has asked `stop`."""
-        self.commands = self._user.commands or ""
+        self.commands = self.user.commands or ""
 
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
@@ -293,7 +313,7 @@ class Follower(Pinned):
         return True
 
     def _is_meant(self) -> bool:
-        user = self._user
+        user = self.user
         if not user.is_valid() or not user.enabled or self.home != gdb.selected_inferior().num:
             return False
         if self._is_native() or not self._is_thread():
@@ -314,18 +334,18 @@ class Follower(Pinned):
     def _tell_error(self, error: str) -> None:
         from pieglobalsfind.shell.escape import escape
 
-        gdb.write(f"Error in testing condition for breakpoint {self._user.number}:\n{escape(error)}\n")
+        gdb.write(f"Error in testing condition for breakpoint {self.user.number}:\n{escape(error)}\n")
 
     def _is_ignored(self) -> bool:
         """Count a hit; whether the user wants to ignore it."""
-        self._hits.add(self._user.number, self.rank)
-        if self._user.ignore_count > 0:
-            self._user.ignore_count -= 1
+        self._hits.add(self.user.number, self.rank)
+        if self.user.ignore_count > 0:
+            self.user.ignore_count -= 1
             return True
         return False
 
     def _hit(self) -> Hit:
-        user = self._user
+        user = self.user
         with warnings("the rank's symbols are missing"):
             self._move_symbols()
         silent = has_silent_commands(user)
@@ -354,11 +374,11 @@ class Follower(Pinned):
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""
         came_first, self._came_first = self._came_first, False
         return not came_first and any(
-            one.enabled and one.address == self.address for one in locations_in(self._user, self.home)
+            one.enabled and one.address == self.address for one in locations_in(self.user, self.home)
         )
 
     def _is_thread(self) -> bool:
-        wanted = self._user.thread
+        wanted = self.user.thread
         return wanted is None or wanted == gdb.selected_thread().global_num
 
     def _is_true(self, condition: str) -> bool:
@@ -379,7 +399,7 @@ class Follower(Pinned):
             raise TargetError(f"its stop() can't be called for rank {self.rank} while rank {stepping} steps")
         self._move_symbols()
         try:
-            return bool(self._user.stop())
+            return bool(self.user.stop())
         except Exception as error:
             gdb.write(f"Python Exception {type(error)}: {error}\n", gdb.STDERR)
             return True
@@ -395,11 +415,33 @@ class Follower(Pinned):
         focus.move(self._face.moment(), self.rank, inserted=True)
 
 
+class DprintfFollower(Follower):
+    """Prints in one rank what a dprintf prints where GDB has it, and never stops."""
+
+    def stop(self) -> bool:
+        """Print, inside GDB's handling of the stop."""
+        with warnings("a dprintf is missing"):
+            if self._is_meant() and not self._is_ignored():
+                self._move_symbols()
+                # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
+                gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+        return False
+
+    def _is_ignored(self) -> bool:
+        if self.user.ignore_count > 0:
+            self.user.ignore_count -= 1
+            return True
+        return False
+
+
 def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
     """Whether all ranks use one copy of an object, now and later; None is none of the program's."""
     if number is None or not moment.table.objects[number].privatized:
         return True
-    return not is_copying(moment) and not has_copy(moment, number, moment.table.ranks[0].rank)
+    if is_copying(moment):
+        return False
+    first = moment.table.ranks[0]
+    return not has_copy(moment, number, first.rank) or runs_original(first, moment.table.objects[number])
 
 
 def follows(breakpoint: Any) -> bool:
@@ -428,16 +470,8 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 
 def is_anything_in_code() -> bool:
-    """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
-    return (
-        any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
-        or has_dprintf()
-    )
-
-
-def has_dprintf() -> bool:
-    """Whether a dprintf is enabled; GDB's Python does not list them."""
-    return re.search(r"^\d+\s+dprintf\s+\w+\s+y", execute("info breakpoints"), re.MULTILINE) is not None
+    """Whether the user has breakpoints, dprintfs apart, for which symbols have to move in time while ranks are made."""
+    return any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
 
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:

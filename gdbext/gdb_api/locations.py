@@ -140,7 +140,8 @@ def disabled(gdb_breakpoints: list[gdb.Breakpoint]) -> Iterator[None]:
         finally:
             for gdb_breakpoint in gdb_breakpoints:
                 if gdb_breakpoint.is_valid():
-                    gdb_breakpoint.enabled = True
+                    with suppress(gdb.error):  # it is enabled, though it can't be inserted yet; GDB tries again
+                        gdb_breakpoint.enabled = True
 
 
 # Addresses where GDB has refused to enable breakpoints again, by breakpoint and inferior. GDB 14 does where a condition

@@ -22,7 +22,7 @@ from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
-from gdbext.selection.selection import rank_at
+from gdbext.selection.selection import rank_at, rank_by_code
 from gdbext.selection.visiting import RankVisitor
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
@@ -63,7 +63,8 @@ class GdbDebugger(RankVisitor):
 
     def rank_that_runs(self) -> Optional[int]:
         """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
-        rank = rank_at(self.moment(), int(gdb.parse_and_eval("$sp")) % ADDRESS)
+        moment = self.moment()
+        rank = rank_at(moment, int(gdb.parse_and_eval("$sp")) % ADDRESS) or rank_by_code(moment)
         return None if rank is None else rank.rank
 
     def own_frames(self) -> Iterator[gdb.Frame]:
@@ -119,9 +120,20 @@ class GdbDebugger(RankVisitor):
 
     def value_here(self, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """The value of an expression where GDB stands."""
+        return self._shown(expression, None, form)
+
+    def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Return what lies at an address, as a value of an expression's type."""
+        with self._evaluating(rank):
+            return self._shown(expression, address, form)
+
+    def _shown(self, expression: str, place: Optional[int], form: str) -> Union[ExpressionValue, Absent]:
+        """An expression's value, or with `place` what lies there as a value of its type."""
         try:
             with self.selection.explaining_calls():
                 value = gdb.parse_and_eval(expression)
+                if place is not None:
+                    value = gdb.Value(place).cast(value.type.pointer()).dereference()
                 address = value.address
                 keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
                 gdb.set_convenience_variable(RESULT, address if keeps_place else value)

@@ -118,6 +118,21 @@ class Inferiors:
         if self._selection.inferior == inferior.num:
             self._selection.clear("the process has ended")
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the selected inferior's process has been looked at; GDB is not asked."""
+        inferior = gdb.selected_inferior()
+        state = self._states.get(inferior.num)
+        return state is not None and inferior.pid != 0 and state.pid == inferior.pid
+
+    def executed(self) -> None:
+        """The selected inferior's process has executed another program: nothing of its ranks is left."""
+        self.has_run()
+        number = gdb.selected_inferior().num
+        self._states.pop(number).focus.drop()
+        if self._selection.inferior == number:
+            self._selection.forget("the process has executed another program")
+
     def settle(self) -> None:
         """After the end of the selected inferior's process: only then may GDB learn what its program is."""
         here = gdb.selected_inferior()

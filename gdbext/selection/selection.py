@@ -6,8 +6,9 @@ runs if a thread's stack pointer lies in its stack, whatever the registry says: 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Optional
 
@@ -16,7 +17,7 @@ import gdb
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
 from gdbext.gdb_api.target import is_core, is_selected, thread_registers
-from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, select_level
+from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, chain, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.model import EXITED, RUNNING, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
@@ -26,6 +27,7 @@ MAY_CALL = "may-call-functions"
 NO_CALLS = "functions can be called only in a rank that runs"
 INSTEAD = "`rank list --state running` lists them"
 NO_RANK = -1
+MOST_CALLERS = 64  # of frames in libraries, between the innermost one and the rank's code that called them
 NOT_YET = "no rank has been looked at yet"
 
 
@@ -75,12 +77,14 @@ class Selection:
         self._registers.clear()
         thread = gdb.selected_thread()
         if thread is None:
-            return self.clear("GDB has no thread")
-        rank = rank_at(moment, stack_pointer())
+            self.clear("GDB has no thread")
+            return
+        rank, reason = rank_at(moment, stack_pointer()), f"it runs on the stopped thread {thread.num}"
         if rank is None:
-            return self.clear(f"none runs on thread {thread.num}")
-        stack = FrameChain(rank.rank, None, moment.entry)
-        return self._set(rank.rank, stack, f"it runs on the stopped thread {thread.num}")
+            self.clear(f"none runs on thread {thread.num}")
+            rank, reason = rank_by_code(moment), f"the stopped thread {thread.num} runs its code"
+        if rank is not None:
+            self._set(rank.rank, FrameChain(rank.rank, None, moment.entry), reason)
 
     def _set(self, rank: Optional[int], stack: Optional[FrameChain], reason: str) -> None:
         was_suspended = self.is_suspended
@@ -182,6 +186,19 @@ def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
     owner = moment.translator.owner(address).rank
     rank = None if owner is None else moment.rank(owner)
     return rank if rank is not None and rank.state == RUNNING else None
+
+
+def rank_by_code(moment: ProcessView) -> Optional[Rank]:
+    """The rank whose own code GDB's thread runs on a stack that is no rank's: a thread that the rank has started.
+
+    Only in GDB's own frames of the thread: no suspended rank is selected.
+    """
+    with suppress(gdb.error):
+        for frame in itertools.islice(chain(), MOST_CALLERS):
+            owner = moment.translator.owner(frame.pc()).rank
+            if owner is not None:
+                return moment.rank(owner)
+    return None
 
 
 def stack_pointer() -> int:

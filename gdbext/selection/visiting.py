@@ -25,7 +25,9 @@ from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
 from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
+from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
+from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.frame import Backtrace
 from pieglobalsfind.target import Target
@@ -190,6 +192,8 @@ class RankVisitor:
         failures = state.focus.move(moment, rank)
         if rank is not None and not path_of(gdb.selected_inferior().progspace):
             failures = (*failures, "GDB does not know the program, and stacks are wrong without it: `file PROGRAM`")
+        if rank is not None and any(runs_original(moment.rank(rank), used) for used in moment.table.objects):
+            failures = (*failures, ORIGINAL_IN_USE)
         for failure in failures:
             if failure not in state.told:
                 state.told.add(failure)

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
+from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.late_libraries import LateLibraries
 from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
+from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
@@ -28,7 +30,7 @@ from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.model import Absent, Object, Rebase
-from pieglobalsfind.ranks.variable_address import data_place, lies_apart
+from pieglobalsfind.ranks.variable_address import data_place, lies_apart, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -40,12 +42,14 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
-    `is_main`: in place of the main program's own, which GDB looks into before all others.
+    `is_main`: in place of the main program's own, which GDB looks into before all others. `stays`: also while another
+    rank's symbols come in place of these, as all ranks run this code.
     """
 
     path: str
     bias: int
     is_main: bool = False
+    stays: bool = False
 
 
 class Focus:
@@ -70,6 +74,7 @@ class Focus:
         self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._apart: Optional[Apart] = None
+        self._speaks = False  # the language of the program
         self.moving = False
         self.moves = 0  # how often GDB's symbols were replaced
 
@@ -105,8 +110,16 @@ class Focus:
         )
         self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
+        self._speaks = False
         self._kernel_library = ""
         self._late_libraries.forget()
+
+    def drop(self) -> None:
+        """Another program runs in the process; GDB has its symbols already in place of the main program's."""
+        with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
+            self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+        self._placed, self._instead, self._main_program, self.rank = (), (), "", None
+        self.announce()
 
     def restore_program(self) -> None:
         """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
@@ -171,11 +184,22 @@ class Focus:
                             self._watches.leave(self.rank, inserted)
                         self._place(placed)
                 self.rank = rank
+                self._speak()
                 self.announce()
         finally:
             self.moving = False
             self._on_move()
         return failures
+
+    def _speak(self) -> None:
+        """Have GDB read expressions in the language of the program's `main` where a frame has none, as in a process.
+
+        It has chosen by the launcher's, before it knew the program.
+        """
+        if self._placed and not self._speaks:
+            self._speaks = True
+            if is_automatic():
+                execute("set language auto")
 
     @contextmanager
     def beside(self, moment: ProcessView, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:
@@ -232,8 +256,12 @@ class Focus:
                     failures.append(str(view))
                     continue
                 self._objects[view.path] = elf_object.path
+                stays = any(runs_original(one, elf_object) for one in moment.table.ranks[:1])
                 if not self._is_there(elf_object, file, view):
-                    placed.append(self._as_main(elf_object, file, view))
+                    placed.append(self._as_main(elf_object, file, replace(view, stays=stays and rank is None)))
+                if rank is not None and stays:
+                    original = self._view(moment, elf_object, None, LoadedSymbols(file, elf_object.load_bias))
+                    placed += [] if isinstance(original, Absent) else [replace(original, stays=True)]
         return tuple(placed), tuple(failures)
 
     def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
@@ -274,7 +302,7 @@ class Focus:
                 )
             except (OSError, ObjectFileError) as error:
                 return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
-            self._views_apart = {key: LoadedSymbols(made, plain.bias)}
+            self._views_apart = {**self._views_apart, key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
 
     def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
@@ -299,11 +327,14 @@ class Focus:
         self._program = program_path()
         self.moves += 1
         old = self._placed
+        stay = [loaded_symbols for loaded_symbols in wanted if loaded_symbols.stays and loaded_symbols in old]
         for loaded_symbols in wanted:
+            if loaded_symbols in stay:
+                continue
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
-        self._remove(old)
+        self._remove(tuple(loaded_symbols for loaded_symbols in old if loaded_symbols not in stay))
         self._placed = wanted
 
     def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:
@@ -368,6 +399,18 @@ def program_path() -> str:
     """The file that GDB has loaded as the program, "" if there is none."""
     space = gdb.current_progspace()
     return path_of(space) if space is not None else ""
+
+
+def is_of_new_program(objfile: gdb.Objfile) -> bool:
+    """Whether GDB has read it because the process executes another program: by then it has forgotten all libraries.
+
+    Of a program that a fork copies it has forgotten none, but reads it for a space that is new, before these.
+    """
+    space = objfile.progspace
+    if space != gdb.selected_inferior().progspace or path_of(objfile) != program_path() or is_core():
+        return False
+    is_new = len(gdb.inferiors()) > 1 and space.objfiles() == [objfile]
+    return not is_new and execute("info sharedlibrary").startswith("No shared libraries")
 
 
 def is_main_program(elf_object: Object) -> bool:

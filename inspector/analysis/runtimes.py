@@ -34,8 +34,7 @@ NOT_SO = {
 }
 # What is only a risk in general, and certain under this runtime
 CERTAIN = {AMPI: ("unaligned-writable-segment", "exceptions-in-byte-copy"), SMPI: (), PIP: (), EMBEDDED: ()}
-MOST_LIBCS = 11  # whose static TLS (0x90 bytes each, of glibc 2.36) the loader's reserve holds
-LIBC_NOTE = f"at most {MOST_LIBCS} ranks in a process, or {MOST_NAMESPACES} with GLIBC_TUNABLES=glibc.rtld.nns=16"
+LIBC_TLS, RESERVE = 0x90, 1664  # bytes of static TLS of each libc, and of the loader's reserve (glibc 2.36)
 OWN_LIBC = ("pip", "pipthread", "pipprocess")  # methods that give each rank a libc
 
 
@@ -50,9 +49,21 @@ def judge_for(facts: Facts, method: str, runtime: str, ranks: int = 0) -> Judgem
         if diagnosis.id not in NOT_SO[runtime]
     )
     has_own_libc = method in OWN_LIBC and runtime in (AMPI, PIP)
-    notes = (LIBC_NOTE,) if has_own_libc and not ranks else judged.notes
-    few = (_many_libcs(ranks),) if has_own_libc and MOST_LIBCS < ranks <= MOST_NAMESPACES else ()
+    most = most_libcs(facts)
+    notes = (libc_note(most),) if has_own_libc and not ranks else judged.notes
+    few = (_many_libcs(ranks, most),) if has_own_libc and most < ranks <= MOST_NAMESPACES else ()
     return replace(judged, diagnoses=(*general, *few, *own_rules(facts, method, runtime)), notes=notes)
+
+
+def most_libcs(facts: Facts) -> int:
+    """How many copies of the program, each with its libc, the loader's reserve of static TLS holds."""
+    own = facts.tls_size if facts.static_tls else 0
+    return RESERVE // (LIBC_TLS + own)
+
+
+def libc_note(most: int) -> str:
+    """Say how many ranks a process may have."""
+    return f"at most {most} ranks in a process, or {MOST_NAMESPACES} with GLIBC_TUNABLES=glibc.rtld.nns=16"
 
 
 def methods_of(runtime: str) -> tuple[str, ...]:
@@ -89,11 +100,11 @@ def _thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def _many_libcs(ranks: int) -> Diagnosis:
+def _many_libcs(ranks: int, most: int) -> Diagnosis:
     return Diagnosis(
         "too-many-namespaces",
         RISK,
-        f"each rank's libc takes static TLS of the loader's reserve, which is used up after {MOST_LIBCS} ranks",
+        f"each rank's libc takes static TLS of the loader's reserve, which is used up after {most} ranks",
         f"{ranks} ranks in a process",
         "set GLIBC_TUNABLES=glibc.rtld.nns=16, which enlarges the reserve",
     )

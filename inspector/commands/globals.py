@@ -20,6 +20,7 @@ from pieglobalsfind.dwarf.types import Variable, Variables
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import RankSet, compact
+from pieglobalsfind.ranks.variable_address import nominal
 from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
@@ -67,6 +68,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add_tsv(form)
     add_way(parser)
     add_rank_option(parser)
+    parser.add_argument(
+        "--nominal",
+        action="store_true",
+        help="the values in the ranks' own copies, also of variables that their code uses elsewhere",
+    )
     parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
@@ -83,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     every = options.all or not re.search(r"[*?[]", options.pattern)  # one name means that variable, whose ever it is
     elements = slices.parse(options.pattern)
     read_values = partial(read_globals, every=every, choose=partial(elements_of, elements) if elements else None)
+    if options.nominal:
+        read_values = partial(read_nominal, read_values)
     members = job_named(options.job, options.target, options.exe)
     wanted_ranks = rankset.parse(options.rank)
     if members is not None:
@@ -115,6 +123,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(read, matching, global_valueses, options)
     return 0 if global_valueses else 1
+
+
+def read_nominal(read_values: Read, job: Job) -> Globals:
+    """The globals as the ranks' own copies have them."""
+    ranks = tuple(nominal(rank) for rank in job.table.ranks)
+    return read_values(replace(job, table=replace(job.table, ranks=ranks)))
 
 
 def elements_of(

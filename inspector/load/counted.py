@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Optional, Union
 
+from pieglobalsfind.decoders.ampi.balancer import read_balancer
 from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, read_load
 from pieglobalsfind.decoders.registry.load import RankLoad as CountedRank
 from pieglobalsfind.errors import RanklensError
@@ -39,6 +40,8 @@ def read_counts(job: Job) -> ProcessCounts:
     live = running_process(job.target)
     try:
         counts = read_load(live or job.target, job.table)
+        if isinstance(counts, Absent) and job.table.runtime.startswith("AMPI"):
+            counts = read_balancer(live or job.target, job.table)
     except RanklensError as error:
         counts = Absent(error.sentence, error.hint)
     return ProcessCounts(job, counts, live.pid if live is not None else 0)
@@ -71,15 +74,18 @@ def _counted(processes: Sequence[ProcessCounts]) -> Loads:
     busy: dict[int, Seconds] = {}
     traffic: dict[tuple[int, int], Traffic] = {}
     notes: list[str] = []
+    nothing = _nothing_sent(counts for _, counts in counted)
     for _, counts in counted:
         for number, rank in by_rank(counts).items():
             busy[number] = plus(busy.get(number, 0.0), rank.busy)
-            _add_traffic(traffic, rank, notes)
+            if nothing is None:
+                _add_traffic(traffic, rank, notes)
     elements = tuple(_element(each, counts, index) for each, counts in counted for index in range(len(counts.elements)))
     ranks = tuple(_rank(each, rank, busy[rank.rank]) for each, rank in _homes(processes) if rank.rank in busy)
     seconds = max(known(element.elapsed for element in elements), default=0.0)
     notes += _notes(elements, ranks)
-    return Loads(COUNTED, HOW_COUNTED, seconds, ranks, elements, traffic, tuple(dict.fromkeys(notes)))
+    how = next((counts.how for _, counts in counted if counts.how), HOW_COUNTED)
+    return Loads(COUNTED, how, seconds, ranks, elements, nothing or traffic, tuple(dict.fromkeys(notes)))
 
 
 def _homes(processes: Iterable[ProcessCounts]) -> list[tuple[ProcessCounts, Rank]]:
@@ -108,6 +114,13 @@ def _element(each: ProcessCounts, counts: ProcessLoad, index: int) -> ElementLoa
     processor = processor_seconds(each.pid, element.kernel_thread) if each.pid else NOT_RUNNING
     place = each.job.table.process_index, element.element
     return ElementLoad(place, element.kernel_thread, element.elapsed, element.idle, element.undivided, processor)
+
+
+def _nothing_sent(counted: Iterable[ProcessLoad]) -> Optional[Absent]:
+    """Why no rank's messages are counted, None if some rank's are."""
+    sent = [rank.sent for counts in counted for rank in counts.ranks]
+    absent = [each for each in sent if isinstance(each, Absent)]
+    return absent[0] if absent and len(absent) == len(sent) else None
 
 
 def _add_traffic(traffic: dict[tuple[int, int], Traffic], rank: CountedRank, notes: list[str]) -> None:

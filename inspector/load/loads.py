@@ -13,6 +13,7 @@ from pieglobalsfind.model import Absent
 
 SCHEMA = "ranklens-load-1"
 COUNTED, THREADS, SAMPLED = "counted", "threads", "sampled"
+CLEARED = "the runtime has cleared its counts in this period, as it does when it balances: what was before is lacking"
 
 Seconds = Union[float, Absent]
 Number = TypeVar("Number", int, float)
@@ -129,7 +130,12 @@ def _by_end(traffic: Matrix, end: int) -> dict[int, Traffic]:
 
 
 def between(before: Loads, after: Loads, seconds: float) -> Loads:
-    """What has been added from one reading to a later one; what only one of them has counts from 0."""
+    """What has been added from one reading to a later one; what only one of them has counts from 0.
+
+    AMPI's balancers clear what they have counted: then only what came afterwards is known.
+    """
+    if sum(known(rank.busy for rank in after.ranks)) < sum(known(rank.busy for rank in before.ranks)) / 2:
+        return replace(after, seconds=seconds, notes=(*after.notes, CLEARED))
     earlier = {rank.rank: rank for rank in before.ranks}
     elements = {element.place: element for element in before.elements}
     traffic = after.traffic

@@ -61,10 +61,11 @@ def slots(file: ProgramFile) -> Iterator[int]:
 def ranges_of_ranks(job: Job) -> Iterator[tuple[int, int]]:
     """[start, end) of what is some rank's own."""
     for rank in job.present:
-        yield from _ranges_of(rank)
+        yield from ranges_of(rank)
 
 
-def _ranges_of(rank: Rank) -> Iterator[tuple[int, int]]:
+def ranges_of(rank: Rank) -> Iterator[tuple[int, int]]:
+    """[start, end) of what is one rank's own."""
     for region in (rank.stack, rank.heap):
         if isinstance(region, Region):
             yield region.start, region.end

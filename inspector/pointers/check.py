@@ -17,7 +17,6 @@ from ..terminal.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, PointerFinding
 from .originals import Originals
-from .other_ranks import OtherRanks
 from .own_memory import OwnMemory
 
 
@@ -25,7 +24,6 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     """Compare every rank's copies with the originals; right rewrites are only counted unless `everything`."""
     originals = Originals(job)
     own = OwnMemory(originals)
-    others = OtherRanks(originals)
     findings: list[PointerFinding] = []
     alarms: dict[int, list[tuple[int, int, int]]] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -35,7 +33,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
         for part in originals.parts:
             comparison.compare(part)
         comparison.findings += own.findings(comparison)
-        comparison.findings += others.findings(comparison)
+        comparison.findings += own.others.findings(comparison)
         counts.update((finding.object, finding.verdict) for finding in comparison.findings)
         findings += [finding for finding in comparison.findings if everything or not finding.healthy]
         changed += comparison.changed

@@ -1,4 +1,6 @@
-"""Words of the C library's heap that name an original, and whose they are: by the typed pointers that lead there.
+"""Words of the C library's heap that name an original or lead into a rank's image, and whose they are.
+
+The typed pointers that lead there say so.
 
 Takes the originals; looks through the heap once, if the program's `malloc` is libc's, whatever number of ranks there
 are. Which rank owns a block that no rank's typed pointers lead to is unknown: the number of such words is reported.
@@ -19,6 +21,7 @@ from .allocator import is_libc, ranges_of_ranks
 from .findings import LIBC_HEAP, PointerFinding
 from .libc_heap import LibcHeap
 from .originals import Originals
+from .other_images import MOST_BYTES, NO_RANK, OtherImages
 from .reach import AllocatedRegion, Reached
 from .words import WORD, Word
 
@@ -28,9 +31,11 @@ MOST_WORDS = 100_000
 class LibcWords:
     """What libc's heap has for all ranks. Nothing is read before it is asked for."""
 
-    def __init__(self, originals: Originals) -> None:
+    def __init__(self, originals: Originals, images: OtherImages) -> None:
         self._originals = originals
+        self._images = images
         self._job = originals.job
+        self._unscanned = 0  # bytes that were not searched for pointers into ranks
         self._ranks: dict[int, set[int]] = {}  # by the address of a word, the ranks whose pointers lead to its block
 
     @cached_property
@@ -39,14 +44,43 @@ class LibcWords:
             return None
         return LibcHeap(self._job.target, ranges_of_ranks(self._job))
 
-    @cached_property
+    @property
     def words(self) -> list[Word]:
         """All that name an original, ascending; also in mappings that no block was found in yet."""
+        return self._scanned[0]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no words to judge."""
+        return not any(self._scanned)
+
+    @cached_property
+    def _scanned(self) -> tuple[list[Word], list[Word]]:
+        """The words that name an original, and those that lead into a rank's image, each ascending."""
         found: list[Word] = []
+        into_ranks: list[Word] = []
+        left = MOST_BYTES
         for start, data, size in self._heap.pieces() if self._heap is not None else ():
             words = (word for word in self._originals.words(data, start, self._originals.ranges))
             found += islice((word for word in words if word.address < start + size), MOST_WORDS + 1 - len(found))
-        return sorted(found[:MOST_WORDS])
+            leading = self._images.words(NO_RANK, data[: min(size, left)], start)
+            into_ranks += islice(leading, MOST_WORDS + 1 - len(into_ranks))
+            self._unscanned += max(size - left, 0)
+            left = max(left - size, 0)
+        return sorted(found[:MOST_WORDS]), sorted(into_ranks[:MOST_WORDS])
+
+    @cached_property
+    def _into_ranks(self) -> dict[int, list[tuple[AllocatedRegion, Word]]]:
+        """The words that lead into a rank's image, by the start of their block.
+
+        A block that is mapped by itself is not known before a pointer leads there: such blocks are left out.
+        """
+        found: dict[int, list[tuple[AllocatedRegion, Word]]] = {}
+        for word in self._scanned[1]:
+            block = self.block_at(word.address)
+            if block is not None and word.address + WORD <= block.end:
+                found.setdefault(block.start, []).append((block, word))
+        return found
 
     def block_at(self, address: int) -> Optional[AllocatedRegion]:
         """The block in use that has the byte at an address."""
@@ -58,6 +92,11 @@ class LibcWords:
             if word.address + WORD <= block.end and reached.has(block):
                 self._ranks.setdefault(word.address, set()).add(rank)
                 yield block, word
+        for start in reached.starts:
+            for block, word in self._into_ranks.get(start, ()):
+                if self._images.leads_away(rank, word.value):
+                    self._ranks.setdefault(word.address, set()).add(rank)
+                    yield block, word
 
     @property
     def _blocks(self) -> Iterator[tuple[Word, AllocatedRegion]]:
@@ -85,6 +124,8 @@ class LibcWords:
                 f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "
                 "pointer of a rank leads, so which rank owns them is unknown; some are the loader's"
             )
+        if self._unscanned:
+            yield Absent(f"{self._unscanned >> 20} MB of libc's heap were not searched for pointers into other ranks")
         if heap.unread:
             yield Absent(
                 f"{heap.unread} bytes of libc's heap, where ranks allocate, were not read: "

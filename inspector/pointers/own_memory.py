@@ -1,7 +1,7 @@
-"""What a rank has besides its copies: its stack and blocks of heaps, read for pointers into the originals.
+"""What a rank has besides its copies: its stack and blocks of heaps, read for pointers into originals and other ranks.
 
 Takes the originals and a rank's comparison. A word is called a pointer only if types say so; of any other that names
-an original place the finding says that nothing describes it. What was not read is named, with the reason.
+such a place the finding says that nothing describes it. What was not read is named, with the reason.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from .findings import HEAP, LIBC_HEAP, STACK, PointerFinding, right_value, verdi
 from .heap_blocks import Blocks, blocks_in
 from .libc_words import LibcWords
 from .originals import Originals
+from .other_ranks import OtherRanks
 from .reach import AllocatedRegion, Reached, Typed
 from .stack_variables import StackEvidence, StackVariables
 from .words import WORD, Ranges, Word, is_past_end
 
 PIECE = 4 << 20  # bytes that are read at once
 MOST_WORDS = 100_000  # of one rank's heap, and of its stack
+NOT_DESCRIBED = "nothing says what it is"
 
 
 class StackWords(NamedTuple):
@@ -51,24 +53,25 @@ class OwnMemory:
         job = self._job
         self._walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
         self._variables = StackVariables(job, self._walker)
-        self.libc = LibcWords(originals)
+        self.others = OtherRanks(originals)
+        self.libc = LibcWords(originals, self.others.images)
         self.unread: list[tuple[int, str]] = []
 
     def findings(self, comparison: Comparison) -> list[PointerFinding]:
         """What the rank's heap and stack have, and the blocks of libc's heap that its pointers lead to."""
         ranges = [one for one in comparison.ranges if not self._originals.is_owned(one[0])]
         rank = comparison.rank
-        if not ranges or rank.state in (STARTING, EXITED):
+        if (not ranges and self.others.images.is_empty) or rank.state in (STARTING, EXITED):
             return []
         heap = self._words_of_heap(comparison, rank.heap, ranges) if isinstance(rank.heap, Region) else []
-        is_wanted = bool(heap or self.libc.words)
+        is_wanted = bool(heap or not self.libc.is_empty)
         stack = self._stack(comparison, ranges, is_wanted)
         pointer_findings = self._judged(comparison, heap, stack) if is_wanted else []
         if stack is not None:
             pointer_findings += [
                 pointer_finding
                 for word in stack.words
-                for pointer_finding in finding(
+                for pointer_finding in self._finding(
                     comparison, STACK, stack.start, word, stack.evidence.ground(word.address)
                 )
             ]
@@ -78,6 +81,7 @@ class OwnMemory:
 
     def _words_of_heap(self, comparison: Comparison, heap: Region, ranges: Ranges) -> list[Word]:
         words: list[Word] = []
+        others, scanned = self.others.images, 0
         spans = (
             (start, min(start + PIECE, last))
             for first, last in backed(self._job.target, heap.start, heap.end)
@@ -90,9 +94,15 @@ class OwnMemory:
                 self.unread.append((comparison.rank.rank, f"its heap can't be read to its end, {error.why}"))
                 break
             words += (word for word in self._words(comparison, data, start, ranges) if word.address < end)
+            words += others.words(comparison.rank.rank, data[: max(others.most_bytes - scanned, 0)], start)
+            scanned += end - start
             if len(words) > MOST_WORDS:
-                self.unread.append((comparison.rank.rank, f"more than {MOST_WORDS} words of its heap name an original"))
+                why = f"more than {MOST_WORDS} words of its heap name an original or lead into another rank"
+                self.unread.append((comparison.rank.rank, why))
                 break
+        if scanned > others.most_bytes and not others.is_empty:
+            why = f"only the first {others.most_bytes >> 10} KB of its heap were scanned for pointers into other ranks"
+            self.unread.append((comparison.rank.rank, why))
         return words
 
     def _words(self, comparison: Comparison, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
@@ -133,13 +143,17 @@ class OwnMemory:
             )
         data = self._job.target.read(low, min(size, LARGEST_PIECE))
         words = list(islice(self._words(comparison, data, low, ranges), MOST_WORDS))
+        words += islice(self.others.images.words(now.rank, data, low), MOST_WORDS)
         saved = self._saved(now)
         for register, place in saved.items():
             value = registers.get(register, 0)
             if (
                 place < low
-                and any(first <= value <= last for first, last in ranges)
                 and not comparison.is_redirected(value)
+                and (
+                    any(first <= value <= last for first, last in ranges)
+                    or self.others.images.leads_away(now.rank, value)
+                )
             ):
                 words.append(Word(place, value))
         if not words and not is_wanted:
@@ -174,7 +188,7 @@ class OwnMemory:
             return self.libc.block_at(address)
 
         kept = [word for word in words if is_whole_in(block_at(word.address), word.address)]
-        if not kept and not self.libc.words:
+        if not kept and self.libc.is_empty:
             return []
         job = self._job
         self._memory.load(comparison.rank, job.privatized)
@@ -186,12 +200,22 @@ class OwnMemory:
         pointer_findings = [
             pointer_finding
             for word in kept
-            for pointer_finding in finding(comparison, HEAP, heap.start, word, reached.ground(word.address))
+            for pointer_finding in self._finding(comparison, HEAP, heap.start, word, reached.ground(word.address))
         ]
         for block, word in self.libc.reached(comparison.rank.rank, reached):
-            if not comparison.is_redirected(word.value) and comparison.names_original(word.place):
-                pointer_findings += finding(comparison, LIBC_HEAP, block.start, word, reached.ground(word.address))
+            if not comparison.is_redirected(word.value):
+                ground = reached.ground(word.address)
+                pointer_findings += self._finding(comparison, LIBC_HEAP, block.start, word, ground)
         return pointer_findings
+
+    def _finding(
+        self, comparison: Comparison, place: str, start: int, word: Word, ground: Optional[Ground]
+    ) -> Iterator[PointerFinding]:
+        """What is to be said of a word of the rank's own, if anything."""
+        if self.others.images.leads_away(comparison.rank.rank, word.value):
+            yield from self.others.finding(comparison, place, start, word, ground or Ground(UNTYPED, NOT_DESCRIBED))
+        elif comparison.names_original(word.place):
+            yield from finding(comparison, place, start, word, ground)
 
     def _roots(self, comparison: Comparison) -> Iterator[Typed]:
         """The rank's own variables that hold pointers."""
@@ -212,8 +236,8 @@ class OwnMemory:
 def finding(
     comparison: Comparison, place: str, start: int, word: Word, ground: Optional[Ground]
 ) -> Iterator[PointerFinding]:
-    """What is to be said of a word of the rank's own, if anything."""
-    ground = ground or Ground(UNTYPED, "it points into the original, and nothing says what it is")
+    """What is to be said of a word of the rank's own that names an original, if anything."""
+    ground = ground or Ground(UNTYPED, f"it points into the original, and {NOT_DESCRIBED}")
     right: Union[int, Absent]
     if word.demangled is not None:
         verdict: Optional[str] = MANGLED

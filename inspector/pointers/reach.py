@@ -230,6 +230,11 @@ class Reached:
         """Whether a typed pointer leads to a block."""
         return block.start in self._found
 
+    @property
+    def starts(self) -> Iterator[int]:
+        """The starts of the blocks that typed pointers lead to."""
+        return iter(self._found)
+
     def pointers_in(self, block: AllocatedRegion) -> Iterator[int]:
         """Where pointers are in a block, with repetitions."""
         for typed in self._found.get(block.start, ()):

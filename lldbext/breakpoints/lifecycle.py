@@ -23,6 +23,7 @@ from lldbext.threads.thread_ids import NUMBERS, tid_of
 from pieglobalsfind.decoders.ampi import events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
+from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.session.runtime_frames import is_one_file, runtime_path
@@ -195,15 +196,27 @@ def leave_originals(session: Session) -> None:
 
 
 def return_to_shared(session: Session) -> None:
-    """Once there are ranks: put back what was taken out of objects of which they have no copies."""
+    """Once there are ranks: put back what was taken out of objects of which they have no copies.
+
+    That of an original which ranks run although they have copies comes back once all copies are made.
+    """
     moment = session.moment()
-    if not moment.table.ranks:
+    table = moment.table
+    if not table.ranks:
         return
+    later: set[int] = set()
     for location in locations(session.process.GetTarget()):
         address = location.GetLoadAddress()
-        if address in session.left_out and moment.translator.owner(address).kind == "shared":
+        owner = moment.translator.owner(address)
+        if address not in session.left_out or owner.object is None:
+            continue
+        is_used = runs_original(table.ranks[0], table.objects[owner.object])
+        if owner.kind == "shared" or (is_used and len(table.ranks) >= table.rank_count):
             location.SetEnabled(True)
+        elif is_used:
+            later.add(address)
     session.left_out.clear()
+    session.left_out.update(later)
 
 
 def place_all(session: Session) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Optional
 
 import lldb
 
@@ -22,6 +22,7 @@ from pieglobalsfind.debugger.declare import Block, Command, Debugger, TextBlock
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session.process_view import ProcessView
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
@@ -74,12 +75,18 @@ def on_hit(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
     """LLDB calls this at a hit; False: the process goes on."""
     with warnings("the breakpoint stops, whatever its ranks and its condition are"):
         session = SESSIONS.of(frame.GetThread().GetProcess())
-        owner = session.moment().translator.owner(frame.GetPC())
+        rank = rank_of(session.moment(), frame)
         numbers, condition = _word_of(extra, "ranks"), _word_of(extra, "condition")
-        if owner.rank is None or (numbers and not breakpoint_arguments.is_in(owner.rank, numbers)):
+        if rank is None or (numbers and not breakpoint_arguments.is_in(rank, numbers)):
             return False
-        return not condition or is_true(session, owner.rank, frame, condition)
+        return not condition or is_true(session, rank, frame, condition)
     return True
+
+
+def rank_of(moment: ProcessView, frame: Any) -> Optional[int]:
+    """The rank whose frame it is: by its code, and in code of all ranks by its stack."""
+    owner = moment.translator.owner(frame.GetPC())
+    return owner.rank if owner.rank is not None else moment.translator.owner(frame.GetSP()).rank
 
 
 def _word_of(extra: Any, name: str) -> str:

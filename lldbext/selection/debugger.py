@@ -183,6 +183,16 @@ class LldbDebugger:
                 return ExpressionValue(values.text(found, form), lvalue_address(where, expression, found))
         return ExpressionValue(values.text(found, form), lvalue_address(frame, expression, found))
 
+    def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Return what lies at an address, as a value of an expression's type."""
+        with self._in_rank(rank) as frame:
+            target = self.session().process.GetTarget()
+            found = evaluated(target if frame is None or isinstance(frame, Activation) else frame, expression)
+            if isinstance(found, Absent):
+                return found
+            value = target.CreateValueFromAddress("value", lldb.SBAddress(address, target), found.GetType())
+            return ExpressionValue(values.text(value, form), address)
+
     def values(
         self, numbers: Sequence[int], expression: str, form: str = ""
     ) -> Mapping[int, Union[ExpressionValue, Absent]]:

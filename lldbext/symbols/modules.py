@@ -19,11 +19,12 @@ from lldbext.lldb_api.own_breakpoints import unheard
 from lldbext.symbols import program
 from lldbext.symbols.links import make_folder
 from pieglobalsfind.debugger import rank_debug_file
+from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase
-from pieglobalsfind.ranks.variable_address import data_place
+from pieglobalsfind.ranks.variable_address import data_place, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -71,6 +72,8 @@ class Modules:
         if not self._made:
             program.add_missing(self._target, moment)
         wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
+        if any(runs_original(moment.rank(rank), of) for of in moment.table.objects):
+            self.failures.add(ORIGINAL_IN_USE)
         if self._placed.get(rank) != wanted:
             self.drop(rank)
             self._put_in(wanted)
@@ -272,7 +275,12 @@ class Modules:
             for elf_object in moment.table.objects
             if Path(elf_object.path).name in own or elf_object.index in self._refused
         )
-        paths = {elf_object.path: elf_object for elf_object in out if elf_object.privatized}
+        first = moment.table.ranks[:1]
+        paths = {
+            elf_object.path: elf_object
+            for elf_object in out
+            if elf_object.privatized and not any(runs_original(rank, elf_object) for rank in first)
+        }
         slides: set[Optional[int]] = set()
         for module in self._target.modules:
             of = paths.get(str(module.file.fullpath))

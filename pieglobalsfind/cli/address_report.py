@@ -14,7 +14,8 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Owner, RankTable, Symbol
 from pieglobalsfind.ranks.symbolize import Symbolizer
-from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.ranks.translate import IN_USE, Translator
+from pieglobalsfind.ranks.variable_address import data_place, nominal
 from pieglobalsfind.shell.escape import escape
 from pieglobalsfind.target import Target
 
@@ -120,6 +121,14 @@ class Finder:
             owner = self._owner_now(address) or owner
         tier = self._tiers.get(owner.rank, "") if owner.rank is not None else ""
         return Answer(owner, self._place(owner), self._symbolizer.symbol(owner), tier)
+
+    def nominal(self, owner: Owner) -> list[int]:
+        """Where the ranks' copies have what their code uses in the original, because privatization failed."""
+        if owner.reason != IN_USE or owner.object is None:
+            return []
+        elf_object = self.table.objects[owner.object]
+        places = (data_place(nominal(rank), elf_object, owner.address) for rank in self.table.ranks)
+        return [place for place in places if isinstance(place, int)]
 
     def _owner_now(self, address: int) -> Optional[Owner]:
         self._seen = time.monotonic()

@@ -58,6 +58,11 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--checkpoint", metavar="DIR", help="what rankrun --checkpoint wrote")
     found.add_argument("--exe", metavar="FILE", help="with --core: a file that ran and has since been moved")
     found.add_argument("--json", action="store_true", help="print one JSON object per address, one on a line")
+    found.add_argument(
+        "--nominal",
+        action="store_true",
+        help="also where the ranks' own copies have a variable that they use in the original, as privatization failed",
+    )
     found.add_argument("--filter", action="store_true", help="copy standard input, and explain each address in it")
     found.add_argument("addresses", metavar="ADDRESS", nargs="*", help="in hexadecimal, with or without 0x")
     return found
@@ -66,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked for; raises `RanklensError`."""
     check_words(vars(arguments))
-    if arguments.filter and (arguments.addresses or arguments.json):
+    if arguments.filter and (arguments.addresses or arguments.json or arguments.nominal):
         raise UsageError("--filter takes its addresses from standard input, and gives text", "leave the others out")
     if not arguments.filter and not arguments.addresses:
         raise UsageError("no address is given", "give one or more in hexadecimal, or --filter")
@@ -81,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         there, known = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
         return DONE if known or not there else NOTHING_FOUND
     answers = [best_answer(finders, address) for address in addresses]
+    if arguments.nominal:
+        answers = [each for answer in answers for each in (answer, *nominal_answers(finders, answer))]
     for one in answers:
         print(json.dumps(one.record) if arguments.json else one.line)
     sys.stdout.flush()
@@ -121,6 +128,11 @@ def best_answer(finders: Sequence[Finder], address: int) -> Answer:
         answer for answer in answers if answer.found and answer.owner.rank is not None and answer.owner.kind != "range"
     )
     return next(of_rank, None) or next((answer for answer in answers if answer.found), answers[0])
+
+
+def nominal_answers(finders: Sequence[Finder], answer: Answer) -> list[Answer]:
+    """About the ranks' own copies of what they use in the original."""
+    return [finder.answer(place) for finder in finders for place in finder.nominal(answer.owner)]
 
 
 def parse_address(text: str) -> int:

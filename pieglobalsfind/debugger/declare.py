@@ -118,6 +118,9 @@ class Debugger(Protocol):
     ) -> Mapping[int, Union[ExpressionValue, Absent]]:
         """What `evaluate` gives in some of the ranks, by number: where the debugger can tell it without going there."""
 
+    def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
+        """What lies at an address, as a value of the type that an expression has in a rank."""
+
     def address(self, expression: str) -> int:
         """The address that an expression means where the user stands; an lvalue of no pointer type means its own."""
 

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.ranks.translate import IN_USE, UNUSED
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
 
 if TYPE_CHECKING:
     from pieglobalsfind.session.process_view import ProcessView
     from pieglobalsfind.stacks.frame import Frame
 
+ORIGINAL_IN_USE = (
+    "privatization failed: ranks use the original's functions and variables with external linkage, one for all; "
+    "`rank print --nominal` reads their own"
+)
 INDENT = "        "
 NO_TAG = -2  # Waiting.tag
 SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
@@ -86,6 +91,8 @@ def _owner_parts(moment: ProcessView, owner: Owner) -> Iterator[str]:
         yield f", {symbol.file}:{symbol.line}"
     if owner.object is not None and owner.rank is not None:
         yield f", original {owner.original:#x}"
+    if owner.object is not None and owner.reason in (IN_USE, UNUSED):
+        yield f" ({owner.reason})"
 
 
 def _nobodys(owner: Owner) -> str:

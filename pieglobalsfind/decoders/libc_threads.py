@@ -25,10 +25,12 @@ TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
 DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
-# What leads to libc's list of threads that it has made itself: the list's head, and its nodes in threads
-GLOBAL, STACKS = "_rtld_global", "_thread_db_rtld_global__dl_stack_used"
+# What leads to libc's lists of threads: the heads, of those that it has made itself and of others, such as the first
+# one, and the nodes in threads
+GLOBAL = "_rtld_global"
+HEADS = ("_thread_db_rtld_global__dl_stack_used", "_thread_db_rtld_global__dl_stack_user")
 NODE, NEXT = "_thread_db_pthread_list", "_thread_db_list_t_next"
-OF_LIST = (STACKS, NODE, NEXT)
+OF_LIST = (*HEADS, NODE, NEXT)
 MOST_THREADS = 1 << 16
 PAGE = 4096
 Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
@@ -94,12 +96,13 @@ def control_blocks(
     target: Target, maps: Sequence[MemoryMapping], described: Described, stacks: frozenset[int] = frozenset()
 ) -> list[ControlBlock]:
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
-    addresses = dict.fromkeys((*_searched(target, maps, stacks), *_listed(target, maps, described)))
+    listed = tuple(_listed(target, maps, described))
+    addresses = dict.fromkeys((*_searched(target, maps, stacks), *listed))
     found = []
     for address in addresses:
         tid = _number(target, address + described[TID][1])
         mapping = mapping_at(maps, address)
-        if tid > 0 and mapping is not None and _is_block(target, address):
+        if tid > 0 and mapping is not None and _is_block(target, address, address in listed):
             found.append(ControlBlock(tid, address, mapping))
     return _apart(found)
 
@@ -114,11 +117,14 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[i
 
 
 def _listed(target: Target, maps: Sequence[MemoryMapping], described: Described) -> Iterator[int]:
-    """The threads in libc's list; none where its description is not whole, or the list is being changed."""
-    head = _list_head(target, maps) if all(name in described for name in OF_LIST) else 0
-    if not head:
-        return
-    head += described[STACKS][1]
+    """The threads in libc's lists; none where their description is not whole, or a list is being changed."""
+    lists = _lists(target, maps) if all(name in described for name in OF_LIST) else 0
+    for head in HEADS if lists else ():
+        yield from _of_list(target, described, lists + described[head][1])
+
+
+def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
+    """The threads in one list."""
     node = head
     try:
         for _ in range(MOST_THREADS):
@@ -130,8 +136,8 @@ def _listed(target: Target, maps: Sequence[MemoryMapping], described: Described)
         return
 
 
-def _list_head(target: Target, maps: Sequence[MemoryMapping]) -> int:
-    """Where the system loader keeps what the list is in; 0 if it does not say so."""
+def _lists(target: Target, maps: Sequence[MemoryMapping]) -> int:
+    """Where the system loader keeps what the lists are in; 0 if it does not say so."""
     for mapping in maps:
         if mapping.offset == 0 and mapping.readable and "/ld-linux" in mapping.path:
             try:
@@ -163,10 +169,14 @@ def _own_addresses(start: int, data: bytes) -> Iterator[int]:
             yield words[at]
 
 
-def _is_block(target: Target, address: int) -> bool:
-    """Whether both words are there; read in small, so that a snapshot holds them."""
+def _is_block(target: Target, address: int, is_listed: bool) -> bool:
+    """Whether both words are there; read in small, so that a snapshot holds them.
+
+    Of a thread that libc lists the second will do: AMPI's TLSglobals exchange the first one (%fs:0).
+    """
     try:
-        return _word(target, address) == _word(target, address + SELF_AT) == address
+        first, own = _word(target, address), _word(target, address + SELF_AT)
+        return own == address and (first == address or is_listed)
     except MemoryUnreadable:
         return False
 

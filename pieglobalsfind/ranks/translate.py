@@ -29,6 +29,9 @@ from pieglobalsfind.model import (
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import MemoryMapping
 
+# Why a place is another's than it seems, where a runtime failed to make a variable private
+IN_USE = "the ranks use it: privatization failed"
+UNUSED = "its code uses the original's: privatization failed"
 # What an interval is
 COPY, STACK, HEAP, TLS, REDIRECTED = range(5)
 ADDRESSES = 1 << 64
@@ -106,12 +109,33 @@ class Translator:
         """What stays in the original for all needs no telling, unless the original is the copy of one of them."""
         parts = (placement for rank in self._table.ranks for placement in rank.placements)
         owned = {part.object for part in parts if isinstance(part, Rebase) and part.copy == part.original}
-        for index, rank in enumerate(self._table.ranks):
-            for one in rank.placements:
-                if isinstance(one, Redirect) and (
-                    not one.is_shared or one.storage != one.original or one.object in owned
-                ):
-                    yield one.storage, one.storage + one.size, REDIRECTED, index, one
+        for index, one in self._redirects:
+            if not one.is_shared or one.storage != one.original or one.object in owned:
+                yield one.storage, one.storage + one.size, REDIRECTED, index, one
+
+    @cached_property
+    def _redirects(self) -> list[tuple[int, Redirect]]:
+        """Of all ranks, each with the rank's index."""
+        return [
+            (index, placement)
+            for index, rank in enumerate(self._table.ranks)
+            for placement in rank.placements
+            if isinstance(placement, Redirect)
+        ]
+
+    @cached_property
+    def _failed(self) -> dict[Optional[int], Intervals]:
+        """By rank, and for None of all ranks, what their code uses of the originals though they have copies."""
+        found: dict[Optional[int], list[Interval]] = {}
+        for index, redirect in self._redirects:
+            if redirect.is_failure:
+                part = (redirect.original, redirect.original + redirect.size, REDIRECTED, index, redirect)
+                found.setdefault(self._columns.numbers[index], []).append(part)
+                found.setdefault(None, []).append(part)
+        return {number: Intervals(parts) for number, parts in found.items()}
+
+    def _has_failed(self, rank: Optional[int], original: int) -> bool:
+        return rank in self._failed and self._failed[rank].at(original) is not None
 
     def _tls(self) -> Iterator[Interval]:
         for index, rank in enumerate(self._table.ranks):
@@ -226,7 +250,8 @@ class Translator:
         if kind is None:
             reason = "it lies between the segments of a copy"
             return Owner(address, "range", rank, elf_object.index, offset, elf_object.base + offset, reason)
-        return Owner(address, kind, rank, elf_object.index, offset, elf_object.base + offset)
+        reason = UNUSED if self._has_failed(rank, elf_object.base + offset) else ""
+        return Owner(address, kind, rank, elf_object.index, offset, elf_object.base + offset, reason)
 
     def _in_heap(self, address: int, rank: Rank, offset: int) -> Owner:
         """The part of the heap that was replayed from the constructors' heap has an original."""
@@ -263,7 +288,10 @@ class Translator:
                     return None
                 kind = "original" if original.index in self._copied else "shared"
                 kind = kind if original.privatized or original.is_program else "runtime"
-                return Owner(address, kind, None, original.index, address - original.base, address, path=original.path)
+                reason = IN_USE if self._has_failed(None, address) else ""
+                return Owner(
+                    address, kind, None, original.index, address - original.base, address, reason, original.path
+                )
         heap = self._table.constructor_heap
         if heap is not None and address in heap:
             reason = "what constructors allocated before there were ranks"

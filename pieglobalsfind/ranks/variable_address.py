@@ -1,11 +1,14 @@
 """Where a rank has its own instance of a variable, by the rank's placements.
 
 Takes a rank, an object and a variable of the object's debug information; gives an address, or why there is none. It
-reads no memory.
+reads no memory. Where a rank's code uses another instance than its copy has, the address is that of the one in use; the
+other one is its nominal place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import GONE
@@ -44,6 +47,38 @@ def data_place(rank: Rank, elf_object: Object, original: int) -> Union[int, Abse
     if rank.state == MIGRATED_OUT:
         return GONE
     return Absent("the rank has no copy of it") if has_copy else original
+
+
+def nominal(rank: Rank) -> Rank:
+    """The rank with each variable where its copy of the object has it, whether or not its code uses it there.
+
+    What has no copy stays where it is: under some methods storage elsewhere is all that a rank has.
+    """
+    copied = {placement.object for placement in rank.placements if isinstance(placement, Rebase)}
+    placements = tuple(
+        placement
+        for placement in rank.placements
+        if not (isinstance(placement, Redirect) and placement.object in copied)
+    )
+    return rank if len(placements) == len(rank.placements) else replace(rank, placements=placements)
+
+
+def nominal_place(rank: Rank, objects: Sequence[Object], address: int) -> Optional[int]:
+    """Where the rank's copy has what its code uses at an address, None where that is the same place."""
+    for placement in rank.placements:
+        if isinstance(placement, Redirect) and 0 <= address - placement.storage < placement.size:
+            original = placement.original + address - placement.storage
+            place = data_place(nominal(rank), objects[placement.object], original)
+            return place if isinstance(place, int) and place != address else None
+    return None
+
+
+def runs_original(rank: Rank, elf_object: Object) -> bool:
+    """Whether the rank's code uses the original beside the rank's copy: it calls functions there, too, by the words."""
+    return any(
+        isinstance(placement, Redirect) and placement.object == elf_object.index and placement.is_failure
+        for placement in rank.placements
+    )
 
 
 def root_place(rank: Rank, elf_object: Object, type_name: str) -> Union[int, Absent]:

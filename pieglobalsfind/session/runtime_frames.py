@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.model import Owner, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import MPI_CALL
 from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.stacks.call_tree import Call
 
 if TYPE_CHECKING:
@@ -118,13 +119,20 @@ def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Ca
     inside: Optional[int] = None  # where the frame before is
     for frame in frames:
         owner = moment.translator.owner(pc_of(frame))
-        if owner.object is not None and (owner.rank == rank or owner.kind == "shared"):
+        if owner.object is not None and (owner.rank == rank or is_used(moment, rank, owner)):
             is_program = moment.table.objects[owner.object].is_program
             if is_program and not _is_fortran_call(moment, pc_of(frame), inside):
                 return frame
             nearest = nearest or frame
         inside = pc_of(frame)
     return nearest
+
+
+def is_used(moment: ProcessView, rank: int, owner: Owner) -> bool:
+    """Whether a rank runs an original's code: it has no copy, or its copy calls the original's functions."""
+    if owner.kind == "original" and owner.object is not None:
+        return runs_original(moment.rank(rank), moment.table.objects[owner.object])
+    return owner.kind == "shared"
 
 
 def _is_fortran_call(moment: ProcessView, pc: int, inside: Optional[int]) -> bool:

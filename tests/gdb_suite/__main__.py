@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FOLDERS = ("gdb.base", "gdb.cp", "gdb.fortran", "gdb.python", "gdb.opt", "gdb.mi", "gdb.multi")
 WAYS = ("native", "rank")
+LAUNCHER = "launcher"
 LONGEST = 400  # seconds for one file
 SITE = """set tool gdb
 set srcdir "{suite}"
@@ -43,6 +44,8 @@ def main() -> int:
     if shutil.which("runtest") is None:
         print("DejaGnu's runtest is missing: apt install dejagnu expect", file=sys.stderr)
         return 2
+    options.folder.mkdir(parents=True, exist_ok=True)
+    build_launcher(options.folder / LAUNCHER)
     files = list(files_of(suite, options.tests))
     with ThreadPoolExecutor(options.jobs) as pool:
         jobs = [(suite, options.folder.resolve(), way, file) for file in files for way in WAYS]
@@ -59,6 +62,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "gdb-suite", help="where results are kept")
     parser.add_argument("--jobs", type=int, default=1)
     return parser.parse_intermixed_args()
+
+
+def build_launcher(launcher: Path) -> None:
+    """What runs a program of the suite in ranks, for the board to copy."""
+    libraries = ROOT / "build" / "runtime" / "lib"
+    options = ["-O1", "-s", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lrankmpi"]
+    subprocess.run(["gcc", str(HERE / "launcher.c"), "-o", str(launcher), *options], check=True)
 
 
 def files_of(suite: Path, tests: Sequence[str]) -> Iterator[str]:
@@ -80,7 +90,7 @@ def run_one(suite: Path, folder: Path, way: str, file: str) -> str:
     environment = {
         **os.environ,
         "RANKLENS_PYTHON": sys.executable,
-        "RANKLENS_RANKRUN": str(ROOT / ".venv" / "bin" / "rankrun"),
+        "RANKLENS_LAUNCHER": str(folder / LAUNCHER),
     }
     with (place / "output").open("w") as output:
         process = subprocess.Popen(

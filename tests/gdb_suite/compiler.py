@@ -1,8 +1,8 @@
 """The compiler for programs of GDB's test suite that run in a rank: `compiler.py rankcc|rankcxx|rankfort OPTIONS`.
 
 Programs are linked with in_first_rank.c, and the `main` that the runtime enters is that file's: only the entry of the
-dynamic symbol table is changed, so the debugger's symbols are those of the program. The ordinary compilers make shared
-libraries.
+dynamic symbol table is changed, so the debugger's symbols are those of the program. What the kernel enters is that
+file's, too. The ordinary compilers make shared libraries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 ORDINARY = {"rankcc": "gcc", "rankcxx": "g++", "rankfort": "gfortran"}
 NO_PROGRAM = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "-dumpversion", "-dumpmachine", "-v"}
-ENTRY, OURS = b"main", b"main_in_first_rank"
+ENTRY, OURS, ALONE = b"main", b"main_in_first_rank", b"begin_in_process"
+E_ENTRY = slice(0x18, 0x20)
 SHT_DYNSYM = 11  # ELF gABI, figure 4-9
 POSITION = {"-no-pie", "-nopie", "-pie", "-fno-pie", "-fno-PIE", "-fPIE", "-fpie"}
 
@@ -51,8 +52,9 @@ def main() -> int:
         hold = Path(folder) / "in_first_rank.o"
         source = Path(__file__).with_name("in_first_rank.c")
         subprocess.run([str(BIN / "rankcc"), "-O1", "-c", str(source), "-o", str(hold)], check=True)
-        exported = f"-Wl,--export-dynamic-symbol={OURS.decode()}"
-        status = subprocess.call([str(BIN / name), *options, str(hold), exported])
+        exported = [f"-Wl,--export-dynamic-symbol={symbol.decode()}" for symbol in (OURS, ALONE)]
+        libraries = f"-Wl,-rpath,{ROOT / 'build' / 'runtime' / 'lib'}"
+        status = subprocess.call([str(BIN / name), *options, str(hold), *exported, libraries])
     program = Path(output_of(options))
     if status == 0 and program.exists():
         enter_ours(program)
@@ -64,13 +66,14 @@ def output_of(options: Sequence[str]) -> str:
 
 
 def enter_ours(program: Path) -> None:
-    """Let the program's dynamic symbol `main` mean ours."""
+    """Let the program's dynamic symbol `main` mean ours, and let the kernel enter ours."""
     content = bytearray(program.read_bytes())
     symbols = dict(dynamic_symbols(bytes(content)))
     if ENTRY in symbols and OURS in symbols:
         # Elf64_Sym: st_name (4 bytes), st_info, st_other, st_shndx (2), then st_value and st_size.
         to, source = symbols[ENTRY] + 8, symbols[OURS] + 8
         content[to : to + 16] = content[source : source + 16]
+        content[E_ENTRY] = content[symbols[ALONE] + 8 : symbols[ALONE] + 16]
         program.write_bytes(content)
 
 

@@ -1,5 +1,7 @@
 /* in_first_rank.c: the main of every program of the suite in a rank. Rank 0 runs the program's own main; all other
- * ranks wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger. */
+ * ranks wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger.
+ *
+ * Started without rankrun, as some tests do and programs that execute others, it is an ordinary process. */
 #include <mpi.h>
 
 #include <stdlib.h>
@@ -30,3 +32,16 @@ int main_in_first_rank(int argc, char **argv, char **environment) {
         __asm__ volatile("int3"); // no function of a library, whose source would be the one to list
     return main(argc, argv, environment);
 }
+
+int __libc_start_main(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void),
+                      void *);
+
+__attribute__((used, section(".interp"))) static const char loader[] = "/lib64/ld-linux-x86-64.so.2";
+
+__attribute__((used)) static void begin_alone(long *stack, void (*at_exit)(void)) {
+    __libc_start_main(main, (int)stack[0], (char **)(stack + 1), NULL, NULL, at_exit, stack);
+}
+
+// What the kernel enters, by the System V ABI for x86-64: the arguments on the stack, the loader's function in %rdx.
+__asm__(".text\n.globl begin_in_process\n.type begin_in_process, @function\nbegin_in_process:\n"
+        "xor %ebp, %ebp\nmov %rsp, %rdi\nmov %rdx, %rsi\nand $-16, %rsp\ncall begin_alone\nhlt\n");

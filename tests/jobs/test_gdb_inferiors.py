@@ -26,12 +26,6 @@ BEGIN = r"""
 import re
 from collections import Counter
 
-answer = ask
-
-def ask(command):
-    "Without what GDB 13 may warn of breakpoints of ours, wherever it looks at another inferior (docs/gdb.md)."
-    return re.sub(r"warning: location number not found for breakpoint -\d+ .*\n", "", answer(command))
-
 ask("set schedule-multiple on")
 
 def attach(pids):

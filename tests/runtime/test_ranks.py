@@ -62,6 +62,19 @@ def test_method_none_shares(tmp_path: Path) -> None:
     assert {line.split()[1] for line in done.stdout.splitlines()} == {str(5 + 0 + 1 + 2)}
 
 
+@pytest.mark.parametrize("method", ["pie", "pip", "hls", "none"])
+def test_libraries_are_loaded_from_the_programs_own_places(method: str, tmp_path: Path) -> None:
+    """As in a process: by the run path and by `$ORIGIN`, which the loader takes from the object that calls it."""
+    (tmp_path / "parts").mkdir()
+    library = tmp_path / "parts" / "in_run_path.c"
+    library.write_text("int value(void) { return 7; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", library, "-o", library.with_name("libin_run_path.so")], check=True)
+    program = build("opens.c", tmp_path, "--method", method, "-Wl,-rpath,$ORIGIN/parts")
+    result = run("-n", 3, "--method", method, program)
+    line = "in the run path: 7, beside the program: 7, nowhere: -1, the program itself: yes"
+    assert result.stdout.splitlines() == [line] * 3, result.stderr
+
+
 def test_exit_status_is_the_largest(tmp_path: Path) -> None:
     assert run("-n", 4, build("globals.c", tmp_path), 2).returncode == 3
 

@@ -78,18 +78,19 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="rank print",
-        arguments="[/FMT] EXPR [SET] | [/FMT] SET EXPR",
+        arguments="[--nominal] [/FMT] EXPR [SET] | [--nominal] [/FMT] SET EXPR",
         summary="Print an expression in every rank, or in a set of ranks.",
         description="The expression means what it means in the rank's nearest user frame. Sets may follow or precede "
         "it:\nrank print counter 0-3, rank print counter 1 5, rank print 0-3 counter; "
         "`--` separates them when in doubt.\n"
+        "--nominal reads a variable in the rank's own copy, also where its code uses another instance.\n"
         f"For SET {HINT}.",
         run=late("rank_print"),
         completes="expression",
     ),
     Command(
         name="rank diff",
-        arguments="[/FMT] EXPR [SET] | [/FMT] SET EXPR",
+        arguments="[--nominal] [/FMT] EXPR [SET] | [--nominal] [/FMT] SET EXPR",
         summary="Print an expression in every rank, ranks of equal value together: `0,2-7: 4`.",
         description="Arguments as for `rank print`; the value that most ranks have comes first.",
         run=late("rank_diff"),
@@ -114,9 +115,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="rank where",
-        arguments="ADDRESS|EXPRESSION",
+        arguments="[--nominal] ADDRESS|EXPRESSION",
         summary="Show which rank owns an address, and the same variable's address in every rank.",
-        description="An expression of no pointer type means its own address: `rank where counter`.",
+        description="An expression of no pointer type means its own address: `rank where counter`.\n"
+        "With --nominal: where each rank's own copy has it, also where its code uses another instance.",
         run=late("rank_where"),
         completes="expression",
     ),

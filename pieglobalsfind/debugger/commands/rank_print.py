@@ -4,6 +4,7 @@
     rank print EXPR SET        rank print counter 0-3
     rank print EXPR N N ...    rank print counter 1 5
     rank print SET EXPR        rank print 0-3 counter
+    rank print --nominal ...   in each rank's own copy, also where its code uses another instance
 
 An expression has no operand beside a number, so a set before or after an expression is found: a set at the end
 must follow an operand; a set at the start must not be followed by a binary operator. An operator that touches what
@@ -22,8 +23,11 @@ from pieglobalsfind.debugger.declare import Block, Debugger, ExpressionValue, Te
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
+from pieglobalsfind.ranks.translate import IN_USE
+from pieglobalsfind.ranks.variable_address import nominal_place
 from pieglobalsfind.session.process_view import ProcessView
 
+_NOMINAL = re.compile(r"--nominal(?:\s+|$)")
 _FORM = re.compile(r"/\w+(?=\s|$)")
 _DASHES = re.compile(r"(?:^|\s)--(?:\s|$)")
 _ENDS_AS_OPERAND = re.compile(r"[\w)\]}'\"$@]$")
@@ -35,22 +39,30 @@ _IS_MEANT_AS_SET = re.compile(r"\d[\d,-]*$")
 
 @dataclass(frozen=True)
 class PrintRequest:
-    """What is asked: `form` is a format such as "/x", or ""."""
+    """What is asked: `form` is a format such as "/x", or ""; `nominal`: as each rank's own copy has it."""
 
     ranks: rankset.RankSet
     expression: str
     form: str
+    nominal: bool = False
 
 
 def parse(text: str, command: str = "rank print") -> PrintRequest:
     """The grammar above; raises `UsageError` if there is no expression."""
-    text = text.strip()
+    nominal, text = without_nominal(text)
     match = _FORM.match(text)
     form = match.group() if match else ""
     chosen, expression = _split(text[len(form) :].strip())
     if not expression:
         raise UsageError("no expression to print is given", f"{command} EXPR [SET], as in: {command} counter 0-3")
-    return PrintRequest(chosen, expression, form)
+    return PrintRequest(chosen, expression, form, nominal)
+
+
+def without_nominal(text: str) -> tuple[bool, str]:
+    """Whether a command's words begin with --nominal, and the others."""
+    text = text.strip()
+    match = _NOMINAL.match(text)
+    return match is not None, text[match.end() :] if match else text
 
 
 def _split(text: str) -> tuple[rankset.RankSet, str]:
@@ -107,7 +119,10 @@ def answers(face: Debugger, request: PrintRequest) -> Iterator[tuple[int, Union[
     known = face.values(numbers, request.expression, request.form)
     for number in face.counted(numbers):
         value = known[number] if number in known else evaluated(face, number, request)
-        yield number, _labelled(job.of(number), number, value)
+        if request.nominal and not isinstance(value, Absent):
+            yield number, _nominal(face, job.of(number), number, request, value)
+        else:
+            yield number, _labelled(job.of(number), number, value)
 
 
 def evaluated(face: Debugger, number: int, request: PrintRequest) -> Union[ExpressionValue, Absent]:
@@ -120,10 +135,26 @@ def evaluated(face: Debugger, number: int, request: PrintRequest) -> Union[Expre
         return Absent(str(error))
 
 
+def _nominal(
+    face: Debugger, moment: ProcessView, number: int, request: PrintRequest, used: ExpressionValue
+) -> Union[str, Absent]:
+    """The value in the rank's own copy, labelled if the rank's code uses another instance."""
+    if used.address is None:
+        return Absent("it has no address, so it has no nominal place: ask for a variable, a member or an element")
+    place = nominal_place(moment.rank(number), moment.table.objects, used.address)
+    if place is None:
+        return _labelled(moment, number, used)
+    value = face.value_at(number, request.expression, place, request.form)
+    return value if isinstance(value, Absent) else f"{value.text} (nominal: its code uses {used.address:#x})"
+
+
 def _labelled(moment: ProcessView, number: int, value: Union[ExpressionValue, Absent]) -> Union[str, Absent]:
     if isinstance(value, Absent):
         return value
-    kind = moment.translator.owner(value.address).kind if value.address is not None else ""
+    owner = moment.translator.owner(value.address) if value.address is not None else None
+    kind = owner.kind if owner is not None else ""
+    if owner is not None and owner.reason == IN_USE:
+        return f"{value.text} (the original's: privatization failed)"
     if kind == "original":
         return f"{value.text} (in the unprivatized original, not this rank's)"
     if kind == "shared" and not moment.rank(number).pages_of:

@@ -31,15 +31,15 @@ def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
     if array is None or element is None:
         return []
-    tables = _group_tables(target, loader)
-    arrays = (group for table in tables for group in _groups(target, table) if _is_of_class(target, group, array))
+    tables = group_tables(target, loader)
+    arrays = (group for table in tables for group in groups(target, table) if is_of_class(target, group, array))
     elements = chain.from_iterable(_elements(target, array, element) for array in arrays)
     places = [(fromkey, ELEMENT_SIZE) for fromkey in dict.fromkeys(elements)]
-    found = (data or _beginning(target, *place) for place, data in zip(places, read_many(target, places)))
+    found = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
     return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
 
 
-def _group_tables(target: Target, loader: Loader) -> Iterator[int]:
+def group_tables(target: Target, loader: Loader) -> Iterator[int]:
     """Where the group tables of the process's processing elements are."""
     smp, single = loader.elf.symbol(GROUPS_SMP), loader.elf.symbol(GROUPS)
     try:
@@ -54,7 +54,7 @@ def _group_tables(target: Target, loader: Loader) -> Iterator[int]:
         return
 
 
-def _groups(target: Target, table: int) -> Iterator[int]:
+def groups(target: Target, table: int) -> Iterator[int]:
     """The objects of a group table."""
     head = read_or_none(target, table, GROUP_TABLE.size)
     first, _, count = GROUP_TABLE.unpack(head) if head else (0, 0, 0)
@@ -65,7 +65,7 @@ def _groups(target: Target, table: int) -> Iterator[int]:
             yield found
 
 
-def _is_of_class(target: Target, address: int, table: int) -> bool:
+def is_of_class(target: Target, address: int, table: int) -> bool:
     """Whether the object at an address has the table of functions."""
     return _is_table(read_or_none(target, address, 8), table)
 
@@ -76,19 +76,19 @@ def _is_table(head: Optional[bytes], table: int) -> bool:
 
 def _elements(target: Target, array: int, table: int) -> Iterator[int]:
     """The elements of an array of TCharms, by the vectors in it: {begin, end, end of room} of pointers to them."""
-    data = _beginning(target, array, ARRAY_SIZE)
+    data = beginning(target, array, ARRAY_SIZE)
     words = struct.unpack_from(f"<{len(data) // 8}Q", data)
     for begin, end, room in zip(words, words[1:], words[2:]):
         if 0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * MOST_RANKS:
             first = read_or_none(target, begin, 8)
-            if first is not None and _is_of_class(target, int.from_bytes(first, "little"), table):
+            if first is not None and is_of_class(target, int.from_bytes(first, "little"), table):
                 held = read_or_none(target, begin, end - begin) or b""
                 pointers = struct.unpack(f"<{len(held) // 8}Q", held)
                 heads = read_many(target, [(pointer, 8) for pointer in pointers])
                 yield from (one for one, head in zip(pointers, heads) if _is_table(head, table))
 
 
-def _beginning(target: Target, address: int, size: int) -> bytes:
+def beginning(target: Target, address: int, size: int) -> bytes:
     """As many of the first bytes as can be read."""
     data = read_or_none(target, address, size)
     return data if data is not None else read_or_none(target, address, min(size, -address % PAGE)) or b""

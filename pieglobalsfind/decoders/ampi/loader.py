@@ -23,9 +23,10 @@ ENTRY = "_ZL17startTCharmThreadP13TCharmInitMsg"
 CURRENT, CURRENT_SMP = "_ZL15Cpv_CthCurrent_", "_ZL20Cpv_addr_CthCurrent_"
 RANKDATA, TLS = "_ZL8rankdata", "_ZL17CmiTLSDescription"
 PIE = "_ZL14pieglobalsdata"
+EPOCH = "_ZL5epoch"  # where Charm++'s clock begins
 ELEMENT, PROCESS, PROCESSES = "_Cmi_mype", "_Cmi_mynode", "_Cmi_numnodes"
 NEEDED = (START, END, SLOT, COUNT, ENTRY)
-NAMES = (*NEEDED, CURRENT, CURRENT_SMP, PIE, RANKDATA, TLS, ELEMENT, PROCESS, PROCESSES)
+NAMES = (*NEEDED, CURRENT, CURRENT_SMP, PIE, RANKDATA, TLS, EPOCH, ELEMENT, PROCESS, PROCESSES)
 EXPORTED = "TCHARM_Element_Setup"  # every loader exports it, also a stripped one
 MOST_RANKS = 1 << 20
 MOST_ELEMENTS = 1 << 12  # processing elements of one process
@@ -82,6 +83,7 @@ class Loader:
     is_pie: bool = False
     rank_data: Optional[int] = None
     tls: Optional[tuple[int, int]] = None
+    epoch: Optional[int] = None
     process_index: int = 0
     process_count: int = 1
     is_stripped: bool = False
@@ -148,6 +150,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
         is_pie=PIE in at,
         rank_data=at[RANKDATA][0] if RANKDATA in at else None,
         tls=_tls(target, at[TLS][0]) if TLS in at else None,
+        epoch=at[EPOCH][0] if EPOCH in at else None,
         process_index=number_at(target, at[PROCESS][0]) if has_process else 0,
         process_count=number_at(target, at[PROCESSES][0]) if has_process else 1,
     )

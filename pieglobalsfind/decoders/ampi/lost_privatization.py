@@ -21,7 +21,7 @@ STT_OBJECT, STT_COMMON = 1, 5
 WORD = 8
 WARNING = (
     "privatization of {} failed in {} of {} ranks: its writable segment begins at no multiple of 8, so AMPI has "
-    "rewritten no pointer; variables with external linkage are shown as the ranks use them: in the original, for all"
+    "rewritten no pointer; the ranks' code uses the original's variables with external linkage, one for all"
 )
 
 Slot = tuple[int, int, int]  # a word of the global offset table, the variable it names (from the base), its size
@@ -68,7 +68,8 @@ def _rank(target: Target, elf_object: Object, rank: Rank, slots: Sequence[Slot])
         if word is not None and int.from_bytes(word, "little") == elf_object.base + variable
     )
     moved = tuple(
-        Redirect(elf_object.index, start, size, start, 0, is_shared=True) for start, size in _joined(in_original)
+        Redirect(elf_object.index, start, size, start, 0, is_shared=True, is_failure=True)
+        for start, size in _joined(in_original)
     )
     return replace(rank, placements=(*moved, *rank.placements)) if moved else rank
 

@@ -69,10 +69,11 @@ class ElementLoad:
 
 @dataclass(frozen=True)
 class ProcessLoad:
-    """One process's."""
+    """One process's; `how` says what counts, where it is not a registry."""
 
     ranks: tuple[RankLoad, ...]
     elements: tuple[ElementLoad, ...]
+    how: str = ""
 
 
 def read_load(target: Target, table: RankTable) -> Union[ProcessLoad, Absent]:

@@ -23,11 +23,12 @@ struct image *rank_image(int rank) {
     return &images[rank];
 }
 
-static bool has_copy_with(const struct image *image, uint64_t address) {
+/* Index of the object of whose copy an address is; -1: of none. */
+static int object_copied(const struct image *image, uint64_t address) {
     for (int i = 0; image->copies && i < plan->originals.objects.count; i++)
         if (image->copies[i] && address - image->copies[i] < plan->originals.objects.items[i].span)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 struct image *rank_image_with_copy(const void *address) {
@@ -35,9 +36,17 @@ struct image *rank_image_with_copy(const void *address) {
     if (!plan || range >= 0)
         return plan && range < plan->ranks ? &images[range] : NULL;
     for (int rank = 0; !plan->method->byte_copies && rank < plan->ranks; rank++)
-        if (has_copy_with(&images[rank], (uint64_t)address))
+        if (object_copied(&images[rank], (uint64_t)address) >= 0)
             return &images[rank];
     return NULL;
+}
+
+const void *rank_images_original(const void *address) {
+    const struct image *image = plan && plan->method->byte_copies ? rank_image_with_copy(address) : NULL;
+    int object = image ? object_copied(image, (uint64_t)address) : -1;
+    if (object < 0)
+        return address;
+    return (const void *)((uint64_t)address - image->copies[object] + plan->originals.objects.items[object].base);
 }
 
 void rank_images_note_copy(int object) {

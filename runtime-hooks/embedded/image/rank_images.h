@@ -16,6 +16,9 @@ struct image *rank_image(int rank);
 /* The image whose copy of an object holds an address; NULL: it is in no copy that is here. */
 struct image *rank_image_with_copy(const void *address);
 
+/* Where the original has what a rank's byte copy has at an address; the address itself: it is in no byte copy. */
+const void *rank_images_original(const void *address);
+
 /* Notes that ranks have copies of an object of the plan's, given by its index; whether they have. */
 void rank_images_note_copy(int object);
 bool rank_images_have_copy(int object);

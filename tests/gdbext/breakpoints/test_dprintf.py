@@ -1,28 +1,82 @@
-"""GDB's Python does not list dprintf: what GDB writes into the program for it may be in no copy all the same."""
+"""dprintf, of which GDB's Python tells nothing: it prints in every rank, and stops none."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
 
 RANKS = 3
+TURNS = 2
+ALL = [(rank, turn) for rank in range(RANKS) for turn in range(TURNS)]
+SET = r'dprintf tick, "here %d %ld\\n", rank, ticks'
 
 
-def test_a_dprintf_from_before_the_start_harms_no_rank(session: Session, rankrun: Path, tmp_path: Path) -> None:
-    program = compile_program("rankcc", tmp_path, "ticks.c")
-    alone = subprocess.run(
-        [rankrun, "-n", str(RANKS), program], capture_output=True, text=True, timeout=120, check=True
-    )
-    script = """
-ask('dprintf tick, "in tick\\\\n"')
-tell("answer", ask("run"))
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+def printed(output: str) -> list[tuple[int, int]]:
+    return sorted((int(rank), int(count)) for rank, count in re.findall(r"here (\d+) (\d+)", output))
+
+
+@pytest.mark.parametrize("style", ["gdb", "call"])
+def test_it_prints_in_every_rank(session: Session, rankrun: Path, ticks: Path, style: str) -> None:
+    """From before the start, where it must not be copied with the code; and again in a second run."""
+    command = [str(rankrun), "-n", str(RANKS), str(ticks), str(TURNS)]
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    script = f"""
+ask("set dprintf-style {style}")
+ask({SET!r})
+tell("said", [ask("run"), ask("run")])
 tell("status", str(gdb.parse_and_eval("$_exitcode")))
-tell("signal", str(gdb.parse_and_eval("$_siginfo")) if gdb.selected_inferior().pid else "")
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, program)
-    assert (told["status"], told["signal"]) == ("0", ""), told.output
-    assert "warning: dprintf prints in no rank but the one" in told["answer"]
-    assert all(line in told.output for line in alone.stdout.splitlines()), told.output
+    told = session.run(script, "--args", *command)
+    assert told["status"] == "0", told.output
+    assert printed("".join(told["said"]) + told.output) == sorted(2 * ALL), told["said"]
+    assert all(told.output.count(line) == 2 for line in alone.stdout.splitlines()), told.output
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ("condition 2 rank != 0 && ticks == 1", [(rank, 1) for rank in range(1, RANKS)]),
+        ("disable 2", []),
+        ("delete 2", []),
+        ("condition 2 $_rank == 2", [(2, 0), (2, 1)]),
+    ],
+)
+def test_what_users_change_holds_in_every_rank(
+    session: Session, rankrun: Path, ticks: Path, change: str, expected: list[tuple[int, int]]
+) -> None:
+    script = f"""
+ask("tbreak turn")
+ask("run")
+ask({SET!r})
+ask({change!r})
+tell("said", ask("continue"))
+tell("status", str(gdb.parse_and_eval("$_exitcode")))
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
+    assert told["status"] == "0", told.output
+    assert printed(told["said"]) == expected
+
+
+def test_a_name_that_is_missing_stops_nothing(session: Session, rankrun: Path, ticks: Path) -> None:
+    script = r"""
+ask("break turn")
+ask("run")
+ask('dprintf tick, "%d\\n", rank')
+ask("delete 1")
+ask("tbreak MPI_Finalize")
+tell("said", ask("continue"))
+tell("at", gdb.newest_frame().name())
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
+    assert told["at"] == "MPI_Finalize", told["said"]

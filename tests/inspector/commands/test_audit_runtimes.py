@@ -81,6 +81,19 @@ def test_how_many_ranks_ampi_has_in_a_process(tmp_path: Path, ranks: int, severi
     assert plain["notes"] == ["at most 11 ranks in a process, or 15 with GLIBC_TUNABLES=glibc.rtld.nns=16"]
 
 
+@pytest.mark.parametrize(("size", "most"), [(16, 10), (176, 5)])
+def test_thread_locals_leave_room_for_fewer_ranks(tmp_path: Path, size: int, most: int) -> None:
+    """As AMPI has started so many, and not one more (docs/diagnoses.md)."""
+    block = f"static __thread char block[{size}] __attribute__((aligned(8)));\n"
+    (tmp_path / "program.c").write_text(block + "int AMPI_Main(void) { return ++block[0]; }\n")
+    program = tmp_path / "program.so"
+    options = ["-g", "-shared", "-fPIC", "-ftls-model=initial-exec"]
+    command = ["gcc", *options, "-o", str(program), str(tmp_path / "program.c")]
+    subprocess.run(command, check=True, timeout=60)
+    (judged,) = audit(program, "--method", "pip")["methods"]
+    assert judged["notes"][0].startswith(f"at most {most} ranks in a process")
+
+
 def test_exceptions_under_ampi(tmp_path: Path) -> None:
     (tmp_path / "program.cpp").write_text(CATCH)
     program = tmp_path / "program.so"

@@ -16,6 +16,10 @@ SENT = {
     "sent_function": "rank 0's code, step+0x0",
     "box.sent_address": "rank 0's data, count+0x0",
     "sent_block": "rank 0's heap",
+    "held[1].function": "rank 0's code, step+0x0",
+    "held[1].address": "rank 0's data, count+0x0",
+    "local.function": "rank 0's code, step+0x0",
+    "local.address": "rank 0's data, count+0x0",
 }
 
 
@@ -48,6 +52,20 @@ def test_what_was_sent_is_found(start_ranks: StartRanks) -> None:
 
 def sent(pid: int) -> list[dict[str, Any]]:
     """The findings about words that name another rank or an original."""
+    return [one for one in findings(pid) if one["verdict"] in ("another rank's", "stale")]
+
+
+def findings(pid: int) -> list[dict[str, Any]]:
+    """All of them."""
     command = [str(BIN / "inspector"), "pointers", str(pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    return [one for one in json.loads(done.stdout)["findings"] if one["verdict"] in ("another rank's", "stale")]
+    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return found
+
+
+def test_words_that_nothing_describes_are_told_apart(start_ranks: StartRanks) -> None:
+    """They may be pointers: each is printed with where it leads; a number by its type is not."""
+    pid = start_ranks(SOURCES / "sent.c", ranks=3).pid
+    told = [one for one in findings(pid) if one["verdict"] == "untyped" and "rank 0's data" in one["evidence"]]
+    assert [(one["rank"], one["object"]) for one in told] == [(1, "heap"), (2, "heap")]
+    assert all("nothing says what it is; it leads to rank 0's data, count+0x0" in one["evidence"] for one in told)

@@ -266,10 +266,10 @@ def turns_of(job: subprocess.Popen[str]) -> list[tuple[int, int, int]]:
 
 
 @contextmanager
-def running(folder: Path, ranks: int = RANKS) -> Iterator[Running]:
+def running(folder: Path, ranks: int = RANKS, options: Sequence[str] = ()) -> Iterator[Running]:
     """The program of `folder` with four ranks, or another number of them, ended afterwards."""
     with subprocess.Popen(
-        ["./prog", f"+vp{ranks}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
+        ["./prog", f"+vp{ranks}", *WORKERS, *options], cwd=folder, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             truth: dict[int, Truth] = {}

@@ -1,0 +1,13 @@
+/*
+ * run_path.c: dlopen() from the original.
+ */
+#include "libc/run_path.h"
+#include "image/rank_images.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+
+void *rank_open_library(open_from *from, const char *file, int mode) {
+    open_from *original = (open_from *)(uintptr_t)rank_images_original((const void *)(uintptr_t)from);
+    return original(dlopen, file, mode);
+}

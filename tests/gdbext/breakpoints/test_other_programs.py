@@ -1,0 +1,195 @@
+"""Programs that start while GDB has breakpoints in ranks: in other inferiors, or executed by a rank."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.debuggers import gdb_version
+from tests.support.gdb.places import RANKS, SOURCES, compile_program
+from tests.support.gdb.session import Session
+
+several_inferiors = pytest.mark.skipif(gdb_version() < (13, 0), reason="several inferiors need GDB 13 (docs/gdb.md)")
+
+TURNS = 2
+
+TO_THE_END = """
+def to_the_end(number):
+    "Where the inferior stops, from where it stands to its end."
+    ask("inferior %d" % number), ask("rank")  # which selects the one that runs
+    stops = []
+    while gdb.selected_inferior().pid and len(stops) < 50:
+        stops.append([gdb.selected_inferior().num, value("$_rank"), gdb.newest_frame().name()])
+        said.append(ask("continue"))
+    return stops
+
+said = []
+"""
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A program without ranks that counts the calls of a function, and fails if its code is not as it was built."""
+    source = tmp_path / "plain.c"
+    source.write_text(
+        "int calls;\n"
+        "int count(void) { return ++calls; }\n"
+        "int main(void) { for (int i = 0; i < 3; i++) count(); return calls == 3 ? 0 : 1; }\n"
+    )
+    program = tmp_path / "plain"
+    subprocess.run(["gcc", "-g", source, "-o", program], check=True)
+    return program
+
+
+@several_inferiors
+@pytest.mark.parametrize("adding", ["add-inferior -exec {rankrun}", "clone-inferior"])
+def test_a_second_job_starts_and_stops_like_the_first(
+    session: Session, rankrun: Path, ticks: Path, adding: str
+) -> None:
+    told = session.run(
+        f"""
+{TO_THE_END}
+ask("break tick")
+ask("run")
+ask({adding.format(rankrun=rankrun)!r})
+ask("inferior 2")
+ask("set args -n {RANKS} {ticks} {TURNS}")
+said.append(ask("run"))
+tell("second", to_the_end(2))
+tell("first", to_the_end(1))
+tell("said", said)
+tell("hits", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    for number, stops in ((2, told["second"]), (1, told["first"])):
+        expected = {(number, rank, "tick"): TURNS for rank in range(RANKS)}
+        assert Counter(map(tuple, stops)) == expected, told.output
+    assert told.output.count(f"ticked {TURNS}") == 2 * RANKS
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
+    assert "warning" not in "".join(told["said"]), told["said"]
+
+
+@several_inferiors
+@pytest.mark.parametrize("always_inserted", ["on", "off"])
+def test_a_program_without_ranks_is_left_alone(
+    session: Session, rankrun: Path, ticks: Path, plain: Path, always_inserted: str
+) -> None:
+    """GDB puts a user's breakpoint there, and none of the first inferior's ranks."""
+    told = session.run(
+        f"""
+{TO_THE_END}
+from gdbext.gdb_api.locations import every_breakpoint
+ask("set breakpoint always-inserted {always_inserted}")
+ask("break tick")
+ask("break count")
+ask("run")
+ask("add-inferior -exec {plain}")
+ask("inferior 2")
+said.append(ask("run"))
+tell("internal", sorted({{group for one in every_breakpoint() if not one.visible and hasattr(one, "rank")
+                          for place in one.locations for group in place.thread_groups}}))
+stops = []
+while gdb.selected_inferior().pid and len(stops) < 10:
+    stops.append([gdb.selected_inferior().num, gdb.newest_frame().name(), value("calls")])
+    said.append(ask("continue"))
+tell("second", stops)
+tell("status", value("$_exitcode"))
+tell("first", to_the_end(1))
+tell("said", said)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["internal"] == [1]
+    assert told["second"] == [[2, "count", calls] for calls in range(3)], told.output
+    assert told["status"] == 0
+    assert Counter(rank for _, rank, _ in told["first"]) == dict.fromkeys(range(RANKS), TURNS)
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
+
+
+@pytest.mark.parametrize("catch", [False, True])
+def test_a_rank_executes_another_program(
+    session: Session, rankrun: Path, plain: Path, tmp_path_factory: pytest.TempPathFactory, catch: bool
+) -> None:
+    """Breakpoints of users stop there as they would without ranks, those of ranks are gone with these."""
+    executes = compile_program("rankcc", tmp_path_factory.mktemp("executes"), "executes.c")
+    told = session.run(
+        f"""
+        said = []
+        ask("break tick")
+        ask("break count")
+        if {catch}:
+            ask("catch exec")
+        ask("run")
+        stops = []
+        while gdb.selected_inferior().pid and len(stops) < 20:
+            name = gdb.newest_frame().name()
+            stops.append([name, value("calls") if name == "count" else value("$_rank")])
+            said.append(ask("continue"))
+        tell("stops", stops)
+        tell("status", value("$_exitcode"))
+        tell("rank", [ask("rank"), value("$_rank")])
+        tell("said", said)
+        """,
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        executes,
+        plain,
+    )
+    ranks, count = told["stops"][:RANKS], [stop for stop in told["stops"][RANKS:] if stop[0] == "count"]
+    assert sorted(ranks) == [["tick", rank] for rank in range(RANKS)], told.output
+    assert count == [["count", calls] for calls in range(3)], told.output
+    assert len(told["stops"]) == RANKS + 3 + catch
+    assert told["status"] == 0 and told["rank"][1] == -1
+    assert "annot" not in "".join(told["said"]) + told.output, told.output
+
+
+@several_inferiors
+@pytest.mark.parametrize("mode, detach", [("parent", "on"), ("parent", "off"), ("child", "off")])
+def test_a_step_over_a_fork_is_whole(
+    session: Session, rankrun: Path, tmp_path_factory: pytest.TempPathFactory, mode: str, detach: str
+) -> None:
+    """An error amid GDB's events would have it come to its prompt while the step goes on."""
+    forks = compile_program("rankcc", tmp_path_factory.mktemp("forks"), "forks.c")
+    told = session.run(
+        f"""
+        ask("set detach-on-fork {detach}")
+        ask("set follow-fork-mode {mode}")
+        ask("break begin")
+        ask("run")
+        ask("finish")
+        ask("next")
+        tell("running", [thread.is_running() for one in gdb.inferiors() for thread in one.threads()])
+        tell("line", gdb.selected_frame().find_sal().line if gdb.selected_thread() is not None else 0)
+        tell("known", [value("$_rank"), value("child > 0")] if {mode == "parent"} else [])
+        """,
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        forks,
+    )
+    assert not any(told["running"]), told.output
+    if mode == "parent":
+        assert "after the fork" in (SOURCES / "forks.c").read_text().splitlines()[told["line"] - 1], told.output
+        assert told["known"] == [0, 1]
