@@ -125,4 +125,4 @@ def test_what_cant_be_frozen(busy: Job, tmp_path: Path) -> None:
     with FrozenTarget(busy.pid):
         assert f"is being traced by process {os.getpid()}" in refused(busy.pid)
     (tmp_path / "file").write_text("x")
-    assert "stands still anyhow" in refused(tmp_path / "file")
+    assert "stands still already" in refused(tmp_path / "file")
