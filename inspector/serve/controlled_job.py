@@ -58,7 +58,7 @@ class ControlledJob(ServedJob):
         self._arrival: Optional[Arrival] = None
         self._arrived: Optional[int] = None  # the thread with which it has come, if it takes a step there
         self._stepping: Optional[tuple[int, int]] = None  # rank, thread: a step that takes long
-        self._alone: Optional[int] = None  # the rank that alone may be told of: its debugger steps it past a breakpoint
+        self._alone: Optional[int] = None  # whose stops alone are reported: its debugger steps it
         self._waiting = set[int]()  # threads that stand at other ranks' breakpoints meanwhile
         self._late: list[RankStop] = []
         self._stepped: Optional[RankProcess] = None  # all that is known of the moment after a step is this rank

@@ -1,7 +1,7 @@
 """Where a job's ranks are while a debugger controls them: which process has each, and which one a thread runs.
 
-Takes a moment of the job, and keeps what stays true while it runs on: stacks don't move, and ranks that do are told of
-by their runtime. A thread runs the rank in whose stack its stack pointer is, whatever the runtime's records say.
+Takes a moment of the job, and keeps what stays true while it runs on: stacks don't move, and the runtime reports ranks
+that move. A thread runs the rank in whose stack its stack pointer is, whatever the runtime's records say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which stops of a thread concern nobody, and what a thread that has stopped in a function was called with.
+"""Which stops of a thread a debugger never sees, and what a thread that has stopped in a function was called with.
 
 Takes stops and registers as the kernel gives them; knows no ranks.
 """

@@ -65,7 +65,7 @@ class TracedThreads(Standstill):
         self._running = set[int]()
         self._process_of: dict[int, int] = {}
         self._group_stopped = set[int]()
-        self._strangers = set[int]()  # new processes that have stopped before their parents have told of them
+        self._strangers = set[int]()  # new processes that have stopped before their parents' events
         for pid in pids:
             for tid in self.threads(pid):
                 self._process_of[tid] = pid
@@ -85,7 +85,7 @@ class TracedThreads(Standstill):
         request = SINGLE_STEP if step else LISTEN if tid in self._group_stopped else CONT
         self._group_stopped.discard(tid)
         self._running.add(tid)
-        ptrace(request, tid, 0, signal)  # it fails for a thread that has been killed, which is told by `next_stop`
+        ptrace(request, tid, 0, signal)  # it fails for a thread that has been killed, which `next_stop` reports
 
     def resume_all(self, but: Container[int]) -> None:
         """Let every stopped thread go on, except some."""

@@ -100,14 +100,11 @@ def test_every_rank_an_inferior(elements: int, gdb: Path, turns: Turns, tmp_path
 # ---- processes and threads that come and go ----
 
 
-@pytest.mark.parametrize("elements", [1, 2])
-def test_new_processes_and_threads(
-    elements: int, gdb: Path, start_job: StartJob, shared: Shared, tmp_path: Path
-) -> None:
+def test_new_processes_and_threads(gdb: Path, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
     """Neither a child, nor a program that it executes, nor a thread without a rank stops, or dies of a breakpoint."""
     program, go = tmp_path / "forks", tmp_path / "go"
     shared.copied([built("rankcc"), "-g", "-O0", FORKS], program)
-    job = start_job(built("rankrun"), "-n", RANKS, "--pes", elements, program, TURNS, go)
+    job = start_job(built("rankrun"), "-n", RANKS, program, TURNS, go)
     job.wait_for("is in process", times=RANKS)
     text = """
     ask("break work")
