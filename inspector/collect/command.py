@@ -42,6 +42,7 @@ def is_collector(options: argparse.Namespace) -> bool:
         raise UsageError("--mpi is for whole jobs", "name one by --job, or leave it out where only one is there")
     if hasattr(options, "freeze") and way_of(options) != Way():
         raise UsageError("collectors pause processes for milliseconds", "leave --freeze and --nonblocking out")
+    timeout_of(options)  # refused here, before a process is made for the collector
     return True
 
 

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             options.target,
             options.exe,
             way_of(options),
-            lambda job: _write_one(job, options.memory, options.file),
+            lambda job: write_process(job, options.memory, options.file),
             with_data=_is_with_data(options),
         )
         say_warnings(job)
@@ -92,7 +92,8 @@ def _is_with_data(options: argparse.Namespace) -> bool:
     return str(options.memory) != RANKS
 
 
-def _write_one(job: Job, memory: str, file: str) -> tuple[Job, Written]:
+def write_process(job: Job, memory: str, file: str) -> tuple[Job, Written]:
+    """Write the file of one process."""
     tell = progress.of_bytes("snapshot")
     found = list(discovery.places(job))  # of the pause alone: it leads from word to word
     return job, write(job.bulk.target, [*found, *regions(job.bulk, memory)], job.taken, file, tell)
@@ -106,7 +107,7 @@ def write_members(members: Members, options: argparse.Namespace) -> tuple[Subjec
     with whole_folder(Path(options.file), "name another folder by -o") as folder:
 
         def keep(job: Job, member: JobMember) -> tuple[Job, Written]:
-            return _write_one(job, options.memory, str(folder / f"process-{numbers[member]}.snapshot"))
+            return write_process(job, options.memory, str(folder / f"process-{numbers[member]}.snapshot"))
 
         read = read_each(members, way_of(options), keep, with_data=_is_with_data(options))
         (folder / DESCRIPTION).write_text(f"processes {max(members.count, len(numbers))}\nend\n")

@@ -199,7 +199,7 @@ def check_that_others_stop(stops: list[list[object]]) -> None:
     assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], stops
 
 
-@pytest.mark.parametrize("function", ["stay", "share_out"])
+@pytest.mark.parametrize("function", ["uninterrupted", "share_out"])
 def test_while_ranks_get_a_breakpoint(session: Session, rankrun: Path, program: Path, function: str) -> None:
     """Some of them have it, others not: it is disabled for all, and GDB's user is told how to have it."""
     script = f"""

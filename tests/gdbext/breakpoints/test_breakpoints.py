@@ -115,7 +115,7 @@ while gdb.selected_inferior().pid:
     )
     enabled = dict(told["listed"])
     assert enabled.pop("work") and enabled and not any(enabled.values()), told["listed"]
-    assert "is a variable's address" in told["set now"] + told["enabled again"][0]
+    assert "is the address of a variable" in told["set now"] + told["enabled again"][0]
     assert not told["enabled again"][1] and "exited normally" in told.output, told.output
     own = [line.split() for line in told.output.splitlines() if " shared_name 0x" in line]
     assert {int(row[0]): int(row[3]) for row in own} == {rank: 10 + rank for rank in range(RANKS)}, told.output
@@ -248,7 +248,7 @@ ask("kill")
     assert hits[1] in again and total == 3 * RANKS
     assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
     assert "takes one or two arguments, not 0" in told["wrong"][1]
-    assert "counts the hits of breakpoint 3, not whose they are" in told["wrong"][2]
+    assert "counts the hits of breakpoint 3 for all ranks" in told["wrong"][2]
     assert sum(told["anew"]) == 1, told["anew"]
 
 

@@ -86,7 +86,7 @@ def test_a_step_ends_where_a_condition_cant_be_told(
     script = BEGIN.replace("BREAKPOINT", f"break tick if {condition}") + HIT
     told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
     assert told["rank"] in (1, 2, 3), told.output
-    assert f"rank {told['rank']}'s {condition} can't be told while rank 0 steps" in told["said"], told.output
+    assert f"rank {told['rank']}'s {condition} can't be read while rank 0 steps" in told["said"], told.output
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_no_register_of_a_running_rank_is_written_for_a_suspended_one(places: Pl
                 ask("frame %d" % level)
                 was = ask("output $" + name)
                 answer = ask("set var $%s = $%s + 1" % (name, name))
-                if "as it was" in answer:
+                if "is unchanged" in answer:
                     now = [ask("output $" + name), value("$_rank"), gdb.selected_frame().level()]
                     said["%d %s" % (level, name)] = [was, *now]
                 elif not answer:

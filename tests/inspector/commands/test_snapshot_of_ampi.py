@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from inspector.commands.snapshot import regions
+from inspector.commands.snapshot import write_process
 from inspector.job.job import job_of
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.target import KernelThread
-from pieglobalsfind.targets.snapshot import SnapshotTarget, write
+from pieglobalsfind.targets.snapshot import SnapshotTarget
 from tests.support.fabricate.ampi import Job
 
 
@@ -25,7 +25,7 @@ def test_the_same_ranks_are_found(tmp_path: Path, method: str, stripped: bool) -
     assert {rank.evidence.tier for rank in job.table.ranks} == {"runtime"} and len(job.table.ranks) > 2
     for memory in ("none", "ranks", "data", "all"):
         file = tmp_path / f"snapshot.{memory}"
-        write(target, regions(job, memory), job.taken, str(file))
+        write_process(job, memory, str(file))
         kept = decode(SnapshotTarget(str(file)))
         assert (kept.ranks, kept.warnings) == (job.table.ranks, job.table.warnings)
     taken = SnapshotTarget(str(file))
