@@ -137,7 +137,7 @@ tell("heard of the stop", len(stops))
     told = session.run(script, "-p", places.pid, source=False)
     assert "interrupted" in told["first"] or "KeyboardInterrupt" in told["first"], told["first"]
     assert "error" not in told["second"] and told["heard of the stop"] == 1
-    assert all("main (" in stack and "can't be walked" not in stack for stack in told["stacks"]), told["stacks"]
+    assert all("main (" in stack and "can't be unwound" not in stack for stack in told["stacks"]), told["stacks"]
     assert "main (" in told["rank"][1] and "Traceback" not in told["rank"][0] + told["rank"][1]
 
 

@@ -337,7 +337,7 @@ def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, r
             * 2
         )
         assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
-        assert "LLDB takes" not in told.output + "".join(map(str, told.facts.values()))
+        assert "LLDB misreads" not in told.output + "".join(map(str, told.facts.values()))
         return
     for rank, stack in enumerate(told["rank bt 0-1"].split("\n\n")):
         found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(\.\.\.\) at \S*split\.cpp:\d+$", stack, re.MULTILINE)
@@ -346,9 +346,9 @@ def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, r
         named = [(str(first + at), name) for at, name in enumerate(("waiting", "between", "main"))]
         assert found == named, stack
     assert told["rank bt /waiting/"] == told["rank bt 0-1"]
-    assert told["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB takes wrongly>\n"
+    assert told["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB misreads>\n"
     assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
-    assert told.output.count("LLDB takes this frame wrongly") == 1, "once, and not of the frames that are right"
+    assert told.output.count("LLDB misreads this frame") == 1, "once, and not of the frames that are right"
 
 
 def test_frames_behind_a_signal_s_handler(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ tell("user's", ask("show backtrace past-main"))
     assert method == "pie" or told["thread again"] == told["thread"][1]
     waits = [["MPI_Recv", *["wait_deep"] * (rank + 1), "main"] for rank in (0, 1, 0)]
     assert told["stacks"] == waits, told.output
-    assert told["all"].count("wait_deep (depth=0)") == 2 and "can't be walked" not in told["all"]
+    assert told["all"].count("wait_deep (depth=0)") == 2 and "can't be unwound" not in told["all"]
     assert told["stopped again"] == [2, "main"]
     assert told["setting"].endswith("is off.\n") and told["user's"].endswith("is on.\n")
     assert "main (argc=" in told["beyond"] and not told["beyond"].splitlines()[-1].split(" (")[0].endswith(" main")
