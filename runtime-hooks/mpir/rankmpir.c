@@ -62,7 +62,7 @@ static bool add_local(int ends, const char *word, bool is_published) {
     else if (watch(ends, pid))
         fprintf(stderr, "rankmpir: process %d can't be watched: %s\n", pid, strerror(errno));
     else if (is_published && !mpir_add(pid))
-        fprintf(stderr, "rankmpir: process %d has ended, or is another user's\n", pid);
+        fprintf(stderr, "rankmpir: process %d has ended, or belongs to another user\n", pid);
     else
         return true;
     return false;
@@ -88,7 +88,7 @@ int main(int count, char **words) {
     for (int i = first; i < count; i++, published++) {
         bool is_remote = strchr(words[i], '@');
         if (is_remote && !add_remote(words[i])) {
-            fprintf(stderr, "rankmpir: not a process of a host, PID@HOST:PROGRAM\n");
+            fprintf(stderr, "rankmpir: '%s' is not a process of a host: type PID@HOST:PROGRAM\n", words[i]);
             return 2;
         }
         if (!is_remote && !add_local(ends, words[i], true))

@@ -322,7 +322,7 @@ static void share_surroundings(void) {
     static char folder[PATH_MAX];
     struct rlimit limit, own;
     if (!host && !getcwd(folder, sizeof folder))
-        fail("the folder that the job is started in has no name any more");
+        fail("the folder in which the job was started no longer exists");
     getrlimit(RLIMIT_STACK, &limit);
     own = limit;
     share(folder, sizeof folder);

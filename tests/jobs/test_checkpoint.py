@@ -100,7 +100,7 @@ def test_what_is_cut_short_is_never_taken_for_whole(interrupted: Path, tmp_path:
 def test_another_program_is_refused(interrupted: Path, build: Build) -> None:
     build("steps.c", "-O2", "-DOTHER=1", "-Wl,--build-id=0x1234")
     done = run("--restart", interrupted)
-    assert done.returncode == 2 and "is not what it was, or not where it was" in done.stderr
+    assert done.returncode == 2 and "has changed, or lies elsewhere, since checkpoint" in done.stderr
 
 
 def test_a_folder_that_can_not_be_written_is_refused(build: Build, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_folder_that_has_gone_stops_no_job(start_job: StartJob, build: Build, 
     (tmp_path / "go").touch()
     assert job.finish() == 0
     assert sorted(job.lines) == sorted(undisturbed) and len(undisturbed) == 5
-    assert "No such file or directory; the job goes on" in job.stderr()
+    assert "No such file or directory; the job continues" in job.stderr()
     assert core_files() == before
 
 

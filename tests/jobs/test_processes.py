@@ -111,7 +111,7 @@ def test_a_deadlock_is_seen_across_processes(build: Build) -> None:
     done = run("-n", 4, "--procs", 2, "--exit-on-deadlock", build("ends.c"))
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
-        "rankrun: deadlock: no rank can go on",
+        "rankrun: deadlock: no rank can continue",
         *(f"  rank {rank}: MPI_Recv, peer {(rank + 1) % 4}, tag 5" for rank in range(4)),
     ]
 

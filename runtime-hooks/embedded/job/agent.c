@@ -69,7 +69,7 @@ static void wait_to_begin(const struct launch_plan *plan) {
         launcher_has_gone();
     char *text = calloc(1, frame.bytes - sizeof begin + 1);
     if (!text)
-        fatal("memory for the job can't be had: %s", strerror(errno));
+        fatal("there is not enough memory for the job: %s", strerror(errno));
     if (!socket_read(site_control(), text, frame.bytes - sizeof begin))
         launcher_has_gone();
     compare_loaded(plan, text);

@@ -101,7 +101,7 @@ void checkpoint_match(const struct checkpoint *checkpoint) {
     const char *lacking =
         checkpoint->objects ? loaded_difference(checkpoint->objects, loaded_lines(loaded_text())) : NULL;
     if (lacking)
-        fatal("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
+        fatal("%s has changed, or lies elsewhere, since checkpoint %s was written: restart the job on the same "
               "system, with the same files",
               loaded_path(lacking), checkpoint->path);
     checkpoint_set_guards(checkpoint->job.guards);
@@ -135,7 +135,7 @@ static void write_job(FILE *file, const struct checkpoint_job *job, int number, 
 static void add_string(char ***list, int *count, char *text) {
     char **grown = realloc(*list, ((size_t)*count + 2) * sizeof *grown);
     if (!grown || !text)
-        fatal("memory for the checkpoint can't be had");
+        fatal("there is not enough memory for the checkpoint");
     grown[(*count)++] = text;
     grown[*count] = NULL;
     *list = grown;
@@ -328,7 +328,7 @@ static void take_save(int from, uint64_t bytes) {
     (void)from;
     struct wire_save save;
     if (bytes != sizeof save)
-        rank_job_abort(2, "the launcher sent what this process does not know");
+        rank_job_abort(2, "the launcher sent a message of unknown kind");
     transport_read(&save, sizeof save);
     struct wire_saved saved = {save_ranks(&save)};
     transport_send(TRANSPORT_LAUNCHER, FRAME_SAVED, &saved, sizeof saved);

@@ -134,7 +134,7 @@ static void forget_counts(void) {
 
 static void begin_deadlock(void) {
     phase = PHASE_DEADLOCKED;
-    fprintf(stderr, "rankrun: deadlock: no rank can go on\n");
+    fprintf(stderr, "rankrun: deadlock: no rank can continue\n");
     reporting = 0;
     send_frame(&children[0], FRAME_DEADLOCK, NULL, 0);
 }
@@ -144,7 +144,7 @@ static void end_saving(void) {
         save_error = checkpoint_end(plan->checkpoint, number + 1, plan->description, statuses, plan->processes);
     if (save_error) {
         checkpoint_give_up();
-        fprintf(stderr, "rankrun: checkpoint %d can't be written to %s: %s; the job goes on\n", number + 1,
+        fprintf(stderr, "rankrun: checkpoint %d can't be written to %s: %s; the job continues\n", number + 1,
                 plan->checkpoint, strerror(save_error));
     }
     number++;
@@ -431,7 +431,7 @@ static bool fork_here(struct job *job) {
     crashed = calloc((size_t)plan->processes, sizeof *crashed);
     own_crashed = processes.crashed;
     if (!crashed)
-        fatal("memory for the job can't be had: %s", strerror(errno));
+        fatal("there is not enough memory for the job: %s", strerror(errno));
     return is_process;
 }
 
@@ -486,7 +486,7 @@ struct job launch(const struct launch_plan *launch_plan) {
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
     if (!children || !statuses)
-        fatal("memory for the job can't be had: %s", strerror(errno));
+        fatal("there is not enough memory for the job: %s", strerror(errno));
     if (fork_here(&job))
         return job;
     int signals = watch_for_ends();

@@ -62,7 +62,7 @@ char *loaded_text(void) {
     size_t size;
     FILE *file = open_memstream(&text, &size);
     if (!file)
-        fatal("memory for the list of what is loaded can't be had");
+        fatal("there is not enough memory for the list of loaded files");
     loaded_write(file, "");
     fclose(file);
     return text;
@@ -92,7 +92,7 @@ char **loaded_lines(char *text) {
         count++;
     char **lines = calloc(count + 1, sizeof *lines);
     if (!lines)
-        fatal("memory for the list of what is loaded can't be had");
+        fatal("there is not enough memory for the list of loaded files");
     char *rest = text;
     for (size_t i = 0; i < count && (lines[i] = strtok_r(NULL, "\n", &rest)); i++)
         ;

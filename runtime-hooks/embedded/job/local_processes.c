@@ -39,7 +39,7 @@ struct local_processes local_processes_new(int total) {
     processes.crashed = mmap(NULL, (size_t)count * sizeof *processes.crashed, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!processes.sockets || !processes.pids || processes.crashed == MAP_FAILED)
-        fatal("memory for the job can't be had: %s", strerror(errno));
+        fatal("there is not enough memory for the job: %s", strerror(errno));
     memset(processes.sockets, -1, links * sizeof *processes.sockets);
     for (int i = first; i < first + count; i++)
         for (int j = first; j < i; j++) {

@@ -68,7 +68,7 @@ static void add_piece(struct migrant *migrant, uint64_t address, uint64_t size, 
         migrant->room = migrant->room ? 2 * migrant->room : 64;
         migrant->pieces = realloc(migrant->pieces, migrant->room * sizeof *migrant->pieces);
         if (!migrant->pieces)
-            rank_job_abort(2, "no memory can be had to pack a rank");
+            rank_job_abort(2, "there is not enough memory to pack a rank");
     }
     migrant->pieces[migrant->wire.pieces++] = (struct wire_piece){address, size, zero};
 }
@@ -113,7 +113,7 @@ bool migration_start(int process, char *why, size_t room) {
     if (process == process_index())
         return true;
     if (!ranges_are_mobile()) {
-        snprintf(why, room, "under method %s not all that is a rank's lies in its range, so it can't move",
+        snprintf(why, room, "under method %s a rank can't move, because some of its data lie outside its range",
                  plan->method->name);
         return false;
     }
@@ -162,7 +162,7 @@ static void send_migrant(struct migrant *migrant) {
     size_t count = migrant->wire.pieces + 2u;
     struct iovec *parts = malloc(count * sizeof *parts);
     if (!parts)
-        rank_job_abort(2, "no memory can be had to pack a rank");
+        rank_job_abort(2, "there is not enough memory to pack a rank");
     parts[0] = (struct iovec){&migrant->wire, sizeof migrant->wire};
     parts[1] = (struct iovec){migrant->pieces, migrant->wire.pieces * sizeof *migrant->pieces};
     for (uint32_t i = 0; i < migrant->wire.pieces; i++) {
@@ -176,7 +176,7 @@ static void send_migrant(struct migrant *migrant) {
 static void send_rank(int rank) {
     struct migrant *migrant = calloc(1, sizeof *migrant);
     if (!migrant)
-        rank_job_abort(2, "no memory can be had to pack a rank");
+        rank_job_abort(2, "there is not enough memory to pack a rank");
     struct rank_debug_rank *record = ranks_record(rank);
     /* A sender that finds the inbox closed must know already where to send: note first, then close; the reverse there.
      */
@@ -213,11 +213,11 @@ static void read_pieces(void *context, const struct image *image) {
     size_t size = wire->pieces * sizeof(struct wire_piece);
     struct wire_piece *pieces = malloc(size + 1);
     if (!pieces)
-        rank_job_abort(2, "no memory can be had to unpack a rank");
+        rank_job_abort(2, "there is not enough memory to unpack a rank");
     transport_read(pieces, size);
     for (uint32_t i = 0; i < wire->pieces; i++) {
         if (!is_in_range(&pieces[i], wire->ticket.record.rank))
-            rank_job_abort(2, "another process of the job sent a rank that can't be one");
+            rank_job_abort(2, "another process of the job sent damaged data of a rank");
         if (pieces[i].is_zero)
             memset((void *)pieces[i].address, 0, pieces[i].size);
         else
@@ -239,7 +239,7 @@ static void take_image(int from, uint64_t bytes) {
     transport_read(&wire, sizeof wire);
     int rank = wire.ticket.record.rank;
     if (rank < 0 || rank >= rank_total())
-        rank_job_abort(2, "another process of the job sent a rank that can't be one");
+        rank_job_abort(2, "another process of the job sent damaged data of a rank");
     wait_until_it_has_left(rank);
     lifecycle_take_in(&wire.ticket, wire.mode == MIGRATE_LEAN, read_pieces, &wire);
     rank_client()->unpack(rank, wire.ticket.inbox_content);
@@ -256,7 +256,7 @@ void migration_prepare(const struct image_plan *image_plan, enum migration_mode 
     destinations = calloc((size_t)plan->ranks, sizeof *destinations);
     is_leaving = calloc((size_t)plan->ranks, sizeof *is_leaving);
     if (!destinations || !is_leaving)
-        rank_job_abort(2, "memory for the job can't be had");
+        rank_job_abort(2, "there is not enough memory for the job");
     process_on_leave(send_rank);
     transport_handle(FRAME_IMAGE, take_image);
 }

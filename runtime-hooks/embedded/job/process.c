@@ -98,7 +98,7 @@ static void take_moved(int from, uint64_t bytes) {
     struct wire_moved wire;
     transport_read(&wire, sizeof wire);
     if (wire.rank < 0 || wire.rank >= job.ranks || wire.process < 0 || wire.process >= job.processes)
-        rank_job_abort(2, "another process of the job names a rank or a process that there is not");
+        rank_job_abort(2, "another process of the job names a rank or a process that does not exist");
     process_note(wire.rank, wire.process, wire.moves);
 }
 
@@ -160,7 +160,7 @@ void process_join(const struct job *joined) {
         return;
     places = calloc((size_t)job.ranks, sizeof *places);
     if (!places || sem_init(&may_begin, 0, 0))
-        rank_job_abort(2, "memory for the job can't be had");
+        rank_job_abort(2, "there is not enough memory for the job");
     if (job.ranks_can_move)
         ranges_set_mobile();
     for (int process = 0; process < job.processes; process++)

@@ -105,7 +105,7 @@ void site_become_transport(int processes, char **arguments) {
         count++;
     char **words = calloc((size_t)count + 4, sizeof *words);
     if (!words)
-        fatal("memory for the job can't be had");
+        fatal("there is not enough memory for the job");
     snprintf(counts[0], sizeof counts[0], "%d", hosts);
     snprintf(counts[1], sizeof counts[1], "%d", processes);
     words[0] = chosen ? (char *)(uintptr_t)chosen : path;

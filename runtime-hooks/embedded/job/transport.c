@@ -92,7 +92,7 @@ void transport_open(int index, int count, const int *process_sockets, int launch
     process_count = count;
     sockets = __libc_malloc(((size_t)count + 1) * sizeof *sockets);
     if (!sockets)
-        rank_job_abort(2, "no memory can be had for the sockets of the job");
+        rank_job_abort(2, "there is not enough memory for the sockets of the job");
     memcpy(sockets, process_sockets, (size_t)count * sizeof *sockets);
     sockets[count] = launcher;
 }
@@ -152,7 +152,7 @@ static void enqueue(struct parcel *parcel, int to, enum frame_kind kind, uint64_
 static struct parcel *parcel_new(size_t parts, size_t bytes) {
     struct parcel *parcel = __libc_malloc(sizeof *parcel + parts * sizeof(struct iovec) + bytes);
     if (!parcel)
-        rank_job_abort(2, "no memory can be had for a message to another process");
+        rank_job_abort(2, "there is not enough memory for a message to another process");
     parcel->sent = NULL;
     parcel->count = parts;
     return parcel;
@@ -193,7 +193,7 @@ static bool take_frame(int socket) {
     if (!socket_read(socket, &frame, sizeof frame))
         return false;
     if (frame.kind >= FRAME_KINDS || !handlers[frame.kind])
-        rank_job_abort(2, "another process of the job sent what this one does not know");
+        rank_job_abort(2, "another process of the job sent a message of unknown kind");
     handlers[frame.kind](frame.from, frame.bytes);
     if (is_counted(frame.kind))
         atomic_fetch_add(&handled_frames, 1);
@@ -212,7 +212,7 @@ static void *read_frames(void *nothing) {
     (void)nothing;
     struct pollfd *polled = __libc_malloc(((size_t)process_count + 1) * sizeof *polled);
     if (!polled)
-        rank_job_abort(2, "no memory can be had for the sockets of the job");
+        rank_job_abort(2, "there is not enough memory for the sockets of the job");
     for (int i = 0; i <= process_count; i++)
         polled[i] = (struct pollfd){is_first_of_its_kind(i) ? sockets[i] : -1, POLLIN, 0};
     for (;;) {
@@ -229,5 +229,5 @@ void transport_start(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, write_parcels, NULL) || pthread_detach(thread) ||
         pthread_create(&thread, NULL, read_frames, NULL) || pthread_detach(thread))
-        rank_job_abort(2, "no kernel thread can be had for the job's messages");
+        rank_job_abort(2, "the kernel thread for the job's messages cannot be started");
 }

@@ -40,8 +40,8 @@ static const char help[] =
     "      --migration-log FILE write what each migration sent to FILE, one JSON object a line\n"
     "      --checkpoint FOLDER  write the whole job to FOLDER from time to time, as core files\n"
     "      --every SECONDS      how often (default 60)\n"
-    "      --restart FOLDER     go on from the newest checkpoint in FOLDER; it knows ranks, method and program\n"
-    "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
+    "      --restart FOLDER     continue from the newest checkpoint in FOLDER, which has ranks, method and program\n"
+    "      --exit-on-deadlock   end with status 3 when no rank can continue, instead of waiting for a debugger\n"
     "      --exact-load         measure how long each rank runs also where ranks that poll take turns (about 10 ns a\n"
     "                           switch), for `inspector load`\n"
     "  -h, --help               show this text\n"
@@ -88,7 +88,7 @@ static const struct method *parse_method(const char *text) {
     char names[256];
     method_names(names, sizeof names);
     if (!method)
-        fail("there is no method '%s' here; it is %s", text, names);
+        fail("method '%s' is unknown; choose %s", text, names);
     return method;
 }
 
@@ -153,7 +153,7 @@ static void check_job(const struct options *options) {
         fail("method %s makes processes of its own, so --procs, --checkpoint and --restart don't go with it",
              method->name);
     if (keeps && !method->can_move)
-        fail("method %s can't be checkpointed: not all that is a rank's lies in its range", method->name);
+        fail("method %s can't be checkpointed, because some of a rank's data lie outside its range", method->name);
     if (options->migration_log && !options->processes)
         fail("--migration-log needs --procs");
     if (options->every && !options->checkpoint)
@@ -175,7 +175,7 @@ static void check(const struct options *options) {
         fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
              options->range_size);
     if (options->share_code && !options->method->byte_copies)
-        fail("--share-code means nothing to method %s, which copies no code", options->method->name);
+        fail("--share-code has no meaning under method %s, which copies no code", options->method->name);
     if (options->stack_size > options->range_size / 2)
         fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
 }
@@ -221,7 +221,8 @@ static void take_job_option(struct options *options, int option, const char *val
         options->processes = parse_count("--procs", value, MOST_PROCESSES);
         break;
     case HOSTS:
-        fail("--hosts, --remote-shell and --host-timeout are gone: the site's launcher starts rankrun on hosts, as "
+        fail("--hosts, --remote-shell and --host-timeout no longer exist: your site's launcher starts rankrun on "
+             "hosts, as "
              "mpiexec -n 2 -hosts red,blue rankrun -n 64 ./solver does");
     case MIGRATE:
         options->migration = parse_migration(value);

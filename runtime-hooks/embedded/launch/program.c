@@ -35,7 +35,7 @@ static char *find_file(const char *name) {
             return path;
         folder += length + (folder[length] == ':');
     }
-    fatal("there is no program '%s' here or in PATH", name);
+    fatal("program '%s' is neither in this folder nor in PATH", name);
 }
 
 /* Where a part of a file ends; a damaged header may have numbers that no file reaches. */
@@ -95,7 +95,7 @@ struct program program_load(const char *name, uint32_t heap_range) {
     uint64_t start = range_start(heap_range);
     program.constructor_heap = heap_create(heap_range, start, start + range_size());
     if (!program.constructor_heap)
-        fatal("no memory can be had for the constructor heap: %s", strerror(errno));
+        fatal("the heap for constructors cannot be mapped: %s", strerror(errno));
     struct object_list before = objects_loaded();
     void *handle = load(path, program.constructor_heap);
     const struct exit_function *exit_functions = exit_functions_loaded();

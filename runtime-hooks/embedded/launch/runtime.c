@@ -49,7 +49,7 @@ static struct checkpoint_job description;
 static void buffer_streams(void) {
     char *input = malloc(BUFSIZ), *output = malloc(BUFSIZ);
     if (!input || !output)
-        rank_job_abort(2, "memory for the standard streams can't be had");
+        rank_job_abort(2, "there is not enough memory for the standard streams");
     setvbuf(stdin, input, _IOFBF, BUFSIZ);
     bool several = options.method->has_private_pages || options.processes > 1; /* other processes write as well */
     bool lines = isatty(STDOUT_FILENO) || several;
@@ -162,7 +162,7 @@ static const char *describe_loaded(void) {
     size_t size;
     FILE *file = open_memstream(&text, &size);
     if (!file)
-        rank_job_abort(2, "memory for the job can't be had");
+        rank_job_abort(2, "there is not enough memory for the job");
     loaded_write(file, "");
     if (plan.pristine && options.migration == MIGRATE_LEAN)
         write_content(file);
@@ -203,7 +203,7 @@ static struct job start_job(void) {
         fatal("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
     describe_for_checkpoints();
     if (options.method->byte_copies && !(plan.pristine = byte_copies_pristine(&plan.originals)))
-        rank_job_abort(2, "memory for the originals' first content can't be had");
+        rank_job_abort(2, "there is not enough memory for the originals' first content");
     struct launch_plan launch_plan = {
         .ranks = options.ranks,
         .processes = options.processes ? options.processes : 1,
@@ -237,9 +237,9 @@ int rank_runtime_main(int argc, char **argv) {
     bool pages = options.method->has_private_pages;
     uint32_t count = (uint32_t)options.ranks;
     if (ranges_reserve(count, options.range_size, pages))
-        rank_job_abort(2, "the ranks' address ranges can't be had; use fewer ranks or a smaller --range-size");
+        rank_job_abort(2, "the ranks' address ranges cannot be reserved; use fewer ranks or a smaller --range-size");
     if (pages && shared_heap_begin(count + 1))
-        rank_job_abort(2, "memory for the ranks can't be had");
+        rank_job_abort(2, "there is not enough memory for the ranks");
     name_job();
     int log = open_migration_log();
     program = program_load(options.restart ? options.restart->job.program : options.arguments[0], count);
@@ -247,7 +247,7 @@ int rank_runtime_main(int argc, char **argv) {
     struct job job = start_job();
     process_join(&job);
     if (create_registry() || ranks_prepare(options.ranks, options.elements, options.method, options.exact_load))
-        rank_job_abort(2, "memory for the ranks can't be had");
+        rank_job_abort(2, "there is not enough memory for the ranks");
     describe_job(&job);
     describe_program();
     lifecycle_prepare(&plan, options.argument_count, options.arguments);

@@ -104,8 +104,10 @@ static bool refuses(const struct image_plan *plan, char *why, size_t room) {
     find_levels(&file, program);
     const char *direct = direct_variable(&file, program);
     if (direct)
-        snprintf(why, room, "variable '%s' has a level, but is static, so that its code does not ask where it is",
-                 direct);
+        snprintf(
+            why, room,
+            "variable '%s' has a level, but is static: code finds static variables without the global offset table",
+            direct);
     munmap((void *)(uintptr_t)file.bytes, file.size);
     return direct || byte_copies_refuse(plan, why, room);
 }

@@ -38,10 +38,11 @@ static void tunables(const char *program, int ranks, char *text, size_t room) {
 static bool refuses(const struct image_plan *plan, char *why, size_t room) {
     if (plan->residents <= MOST_NAMESPACES)
         return false;
-    snprintf(why, room,
-             "method %s needs a namespace for each rank, and the system's loader has %d, not %d: run fewer ranks, or "
-             "use method fs or pie",
-             plan->method->name, MOST_NAMESPACES, plan->residents);
+    snprintf(
+        why, room,
+        "method %s needs a linker namespace for each rank, and the system's loader has %d, not %d: run fewer ranks, or "
+        "use method fs or pie",
+        plan->method->name, MOST_NAMESPACES, plan->residents);
     return true;
 }
 

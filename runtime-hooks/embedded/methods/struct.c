@@ -11,7 +11,7 @@
 
 static const struct method gathered = {
     .name = "struct",
-    .summary = "leave it to the program, which keeps its globals in one struct for each rank",
+    .summary = "change nothing: the program keeps its globals in one struct for each rank",
     .can_move = true,
 };
 RANK_METHOD(gathered);

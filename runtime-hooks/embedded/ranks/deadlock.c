@@ -103,7 +103,7 @@ static void report_group(const struct rank_debug_rank *first, bool by_call) {
 
 void deadlock_report(bool ends) {
     fflush(stdout);
-    fprintf(stderr, "rankrun: deadlock: no rank can go on\n");
+    fprintf(stderr, "rankrun: deadlock: no rank can continue\n");
     deadlock_report_process(ends);
 }
 

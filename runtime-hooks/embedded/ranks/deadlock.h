@@ -1,5 +1,5 @@
 /*
- * deadlock.h: telling the user that no rank can go on, and in which call each of them is.
+ * deadlock.h: telling the user that no rank can continue, and in which call each of them is.
  */
 #ifndef RANK_DEADLOCK_H
 #define RANK_DEADLOCK_H

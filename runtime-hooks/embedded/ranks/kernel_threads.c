@@ -175,7 +175,7 @@ static void start_element(struct element *self) {
                   : method->is_process      ? task_start(element_thread, self) < 0
                                             : pthread_create(&self->thread, NULL, element_thread, self) != 0;
     if (failed)
-        rank_job_abort(2, "no kernel thread can be had for another processing element");
+        rank_job_abort(2, "the kernel thread for another processing element cannot be started");
 }
 
 static int largest_status(void) {

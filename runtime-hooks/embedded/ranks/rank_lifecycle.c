@@ -35,7 +35,7 @@ void lifecycle_prepare(const struct image_plan *image_plan, int argc, char **arg
     arguments = argv;
     thread_blocks = calloc((size_t)plan->elements * (size_t)plan->originals.objects.count, sizeof *thread_blocks);
     if (!thread_blocks || rank_images_prepare(plan))
-        rank_job_abort(2, "memory for the ranks can't be had");
+        rank_job_abort(2, "there is not enough memory for the ranks");
 }
 
 /* ---- what a rank runs ---- */
@@ -209,7 +209,7 @@ __attribute__((noreturn)) static void refuse_image(int rank, int error) {
     char text[256];
     if (error == ENOMEM)
         snprintf(text, sizeof text,
-                 "no room for the image of rank %d: use fewer ranks, a larger --range-size, or a larger "
+                 "the image of rank %d has no room: use fewer ranks, a larger --range-size, or a larger "
                  "vm.max_map_count if there are thousands of ranks",
                  rank);
     else

@@ -40,7 +40,7 @@ void *host_move(struct rank_heap *heap, void *memory, size_t bytes) {
         return memory;
     void *moved = heap_allocate(heap, bytes, 16);
     if (!moved)
-        rank_job_abort(MPI_ERR_OTHER, "MPI: no room in a rank's heap for the messages that wait for it");
+        rank_job_abort(MPI_ERR_OTHER, "MPI: a rank's heap has no room for the messages that wait for it");
     memcpy(moved, memory, bytes);
     host_release(memory);
     return moved;

@@ -36,7 +36,7 @@ static void take_message(int from, uint64_t bytes) {
     transport_read(&wire, sizeof wire);
     if (bytes < sizeof wire || bytes - sizeof wire != wire.message.bytes || !names_a_rank(wire.world) ||
         !names_a_rank(wire.message.origin))
-        rank_job_abort(2, "another process of the job sent a message that can't be one");
+        rank_job_abort(2, "another process of the job sent a damaged message");
     struct message *message = host_allocate_message(sizeof *message + wire.message.bytes);
     *message = wire.message;
     transport_read(message->data, message->bytes);
@@ -48,7 +48,7 @@ static void take_acknowledgment(int from, uint64_t bytes) {
     struct wire_acknowledgment wire;
     transport_read(&wire, sizeof wire);
     if (!names_a_rank(wire.owner))
-        rank_job_abort(2, "another process of the job sent a message that can't be one");
+        rank_job_abort(2, "another process of the job sent a damaged message");
     message_acknowledge(wire.owner, wire.sender);
 }
 
@@ -68,7 +68,7 @@ void *mobility_pack(int world) {
     inbox->is_away = true;
     struct packed_inbox *inbox_content = heap_allocate(heap, sizeof *inbox_content, 16);
     if (!inbox_content)
-        rank_job_abort(MPI_ERR_OTHER, "MPI: no room in a rank's heap for what goes with it");
+        rank_job_abort(MPI_ERR_OTHER, "MPI: a rank's heap has no room for its messages, which move with it");
     for (struct message **link = &inbox->early; *link; link = &(*link)->next)
         *link = message_move(heap, *link);
     inbox->expected = host_move(heap, inbox->expected, (size_t)rank_total() * sizeof *inbox->expected);
