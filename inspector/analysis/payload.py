@@ -155,7 +155,7 @@ def _heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
         notes.append(f"heap unknown: {rank.heap.reason}")
         return 0, 0
     if isinstance(rank.heap_used, Absent):
-        notes.append(f"heap in use unknown: {rank.heap_used.reason}")
+        notes.append(f"all of the heap counts as used: {rank.heap_used.reason}")
         return rank.heap.size, 0
     used = min(rank.heap_used, rank.heap.size)
     return used, rank.heap.size - used

@@ -11,6 +11,8 @@ from typing import Optional, TypeVar, Union
 
 from pieglobalsfind.model import Absent
 
+from .sampling_error import worst_error
+
 SCHEMA = "ranklens-load-1"
 COUNTED, THREADS, SAMPLED = "counted", "threads", "sampled"
 CLEARED = "the runtime has cleared its counts in this period, as it does when it balances: what was before is lacking"
@@ -96,7 +98,7 @@ Matrix = Mapping[tuple[int, int], Traffic]
 class Loads:
     """A job's load over `seconds`; `how` says where the figures come from, `notes` what is lacking in them.
 
-    `error`: how far a rank's share of the time may be off, 0 to 1, where it was sampled.
+    `looks`: how many there were, where the load was sampled; 0 where it was counted.
     """
 
     source: str
@@ -106,7 +108,7 @@ class Loads:
     elements: tuple[ElementLoad, ...]
     traffic: Union[Matrix, Absent]
     notes: tuple[str, ...] = field(default=())
-    error: float = 0.0
+    looks: int = 0
 
 
 def sent_by(traffic: Matrix) -> dict[int, Traffic]:
@@ -231,7 +233,7 @@ def as_json(loads: Loads) -> dict[str, object]:
         ],
         "traffic": None if isinstance(loads.traffic, Absent) else [_pair(*pair) for pair in _in_order(loads.traffic)],
         "notes": list(loads.notes),
-        "error": round(loads.error, 6),
+        "error": round(worst_error(loads.looks), 6),
     }
 
 

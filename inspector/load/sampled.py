@@ -1,12 +1,11 @@
 """The load of a job whose runtime counts nothing: by looking again and again at which ranks run.
 
 Takes a live process; gives `Loads` over a time. A rank's share of the looks in which it ran stands for its share of the
-time; `worst_error` says how far that may be off. Each look pauses the process, as `inspector record` does.
+time; sampling_error.py says how far that may be off. Each look pauses the process, as `inspector record` does.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,10 +19,10 @@ from ..job.recorder import is_ending
 from ..recording.pace import Pace
 from .loads import SAMPLED, ElementLoad, Loads, Place, RankLoad
 from .processor_time import processor_seconds
+from .sampling_error import worst_error
 
 RATE = 100  # looks a second, at most
 MOST_TAKEN = 0.1  # of the job's processors, for the seconds that it takes
-CONFIDENCE = 1.96  # standard deviations within which 95 % of all samples' means are
 NOT_COUNTED = Absent("its runtime does not count messages")
 SHARED = Absent("ranks share its kernel thread")
 NO_SWITCHES = Absent("its runtime does not count switches")
@@ -88,15 +87,10 @@ def sample(live: LiveTarget, seconds: float, wait: Callable[[float], bool]) -> L
     )
     how = (
         f"sampled, because its runtime does not count: {looks} looks in {passed:.1f} s; a rank's share of the time may "
-        f"be off by {100 * worst_error(looks):.0f} % of it or less (95 of 100 times); the job stood still for "
+        f"be off by up to {100 * worst_error(looks):.0f} percentage points (95 of 100 times); the job stood still for "
         f"{100 * pace.stopped_share:.1f} %"
     )
-    return Loads(SAMPLED, how, passed, ranks, elements, NOT_COUNTED, error=worst_error(looks))
-
-
-def worst_error(looks: int) -> float:
-    """How far a share that was found by so many independent looks may be off: that of a half, the worst."""
-    return min(CONFIDENCE * 0.5 / math.sqrt(looks), 1.0)
+    return Loads(SAMPLED, how, passed, ranks, elements, NOT_COUNTED, looks=looks)
 
 
 def _used(pid: int, thread: int) -> float:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 BETWEEN = "\t"  # two cells of a record in a pipe
-GAP = 2  # columns of the terminal between two of a table
+GAP = 2  # columns of the terminal between two of a table; 1 where the table fits only then
 INSET = 2  # columns before the names of all lines of a row but the first
 FOLDED = 12  # columns that a cell without spaces needs at least; a longer one may be folded
 
@@ -49,17 +49,21 @@ class Listing:
         if self._below and self._widest() > options.max_width:
             yield from self._in_blocks(options.max_width)
             return
-        needed = sum(map(self._least, range(len(self._columns)))) + GAP * (len(self._columns) - 1)
-        if needed <= options.max_width or len(self._columns) < 3:
-            yield self._as_table()
-        else:
+        gap = next((gap for gap in (GAP, 1) if self._needed(gap) <= options.max_width), None)
+        if gap is None and len(self._columns) > 2:
             yield from self._as_lines()
+        else:
+            yield self._as_table(gap or 1, self._widest() <= options.max_width)
+
+    def _needed(self, gap: int) -> int:
+        """The columns of the terminal that a table takes at least, with headers and text folded."""
+        return sum(map(self._least, range(len(self._columns)))) + gap * (len(self._columns) - 1)
 
     def _least(self, number: int) -> int:
         """The columns of the terminal below which the header, or a number, would break inside a word."""
         header, cells = self._columns[number], [cells[number] for cells, _ in self._rows]
         if number in self._right:
-            return max(map(len, (header, *cells)))
+            return max(map(len, (*header.split(), *cells)))
         longest = max((len(word) for cell in cells for word in cell.split()), default=0)
         return max(min(longest, FOLDED), *map(len, header.split()))
 
@@ -95,12 +99,12 @@ class Listing:
             lines.add_row("", *(Text(cells[at]) for at in self._below), style=style)
             yield lines
 
-    def _as_table(self) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="bold")
+    def _as_table(self, gap: int, fits: bool) -> Table:
+        table = Table(box=None, pad_edge=False, collapse_padding=gap == 1, header_style="bold")
         for number, name in enumerate(self._columns):
             is_number = number in self._right
             table.add_column(
-                name,
+                name if fits or not is_number else name.replace(" ", "\n"),
                 justify="right" if is_number else "left",
                 no_wrap=is_number,
                 overflow="fold",

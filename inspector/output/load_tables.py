@@ -16,6 +16,7 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..load.balance import Proposal
 from ..load.loads import SAMPLED, ElementLoad, Loads, Matrix, Place, RankLoad, Traffic, known, received_by, sent_by
+from ..load.sampling_error import surely_exceeds
 from ..terminal.text import byte_count, harmless, of_ranks
 from .listing import Listing
 from .render import has_records, heading
@@ -41,24 +42,33 @@ def print_loads(screen: Console, loads: Loads, proposals: Sequence[Proposal]) ->
     for sentence in sentences(loads):
         screen.print(Text(harmless(sentence), style="bold"))
     heading(screen, "Ranks", "seconds that each had its processing element; messages, those of collectives included")
-    ranks = Listing(RANK_COLUMNS, range(len(RANK_COLUMNS)))
     cells = RankCells(loads)
     shown = loads.ranks if has_records(screen) else busiest(loads.ranks)[:MOST_ROWS]
-    for rank in shown:
-        ranks.add(cells.of(rank))
-    screen.print(ranks)
+    _print_known(screen, RANK_COLUMNS, [cells.of(rank) for rank in shown])
     if len(shown) < len(loads.ranks):
         screen.print(Text(f"and {len(loads.ranks) - len(shown)} ranks that run less: see --json", style="dim"))
     if loads.elements:
         heading(screen, "Processing elements", "seconds")
-        elements = Listing(ELEMENT_COLUMNS, range(len(ELEMENT_COLUMNS)))
-        for element in loads.elements:
-            elements.add(element_cells(loads, element))
-        screen.print(elements)
+        _print_known(screen, ELEMENT_COLUMNS, [element_cells(loads, element) for element in loads.elements])
     _print_traffic(screen, loads)
     _print_proposals(screen, proposals)
     for note in loads.notes:
         screen.print(Text(harmless(note), style="dim"))
+
+
+def _print_known(screen: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of numbers. A terminal gets a sentence in place of the columns in which nothing is known."""
+    unknown = (
+        set() if has_records(screen) else {at for at in range(len(columns)) if all(row[at] == "?" for row in rows)}
+    )
+    kept = [at for at in range(len(columns)) if at not in unknown]
+    table = Listing([columns[at] for at in kept], range(len(kept)))
+    for row in rows:
+        table.add(row[at] for at in kept)
+    screen.print(table)
+    if unknown and rows:
+        names = ", ".join(columns[at] for at in sorted(unknown))
+        screen.print(Text(f"  not known of any: {names}", style="dim"))
 
 
 def busiest(ranks: Sequence[RankLoad]) -> list[RankLoad]:
@@ -79,20 +89,32 @@ def mean_busy(loads: Loads) -> Optional[float]:
 def sentences(loads: Loads) -> Iterator[str]:
     """What is unusual: ranks that run longer than others, and elements that others exceed."""
     mean = mean_busy(loads)
-    if loads.error > SLOW - 1:
-        yield "there were too few looks to compare ranks: take more time by --duration"
-    elif mean:
-        slow = [rank for rank in busiest(loads.ranks) if _or_zero(rank.busy) > SLOW * mean]
+    if mean:
+        slow = [rank for rank in busiest(loads.ranks) if _is_slow(loads, rank, mean)]
         if slow and len(slow) < len(loads.ranks):
             most = _or_zero(slow[0].busy)
             others = (
                 f", and {of_ranks(compact(sorted(rank.rank for rank in slow[1:])))} over {SLOW}" if slow[1:] else ""
             )
             yield f"rank {slow[0].rank} ran {most / mean:.2f} times as long as the mean of {mean:.3g} s{others}"
+        elif loads.looks:
+            yield (
+                f"{loads.looks} looks show no rank that ran over {SLOW} times as long as the mean of {mean:.3g} s: "
+                "smaller differences may be chance, and need more looks (--duration)"
+            )
         else:
             yield f"no rank ran over {SLOW} times as long as the mean of {mean:.3g} s"
     for element in loads.elements:
         yield from _element_sentences(element)
+
+
+def _is_slow(loads: Loads, rank: RankLoad, mean: float) -> bool:
+    """Whether a rank ran for much longer than the mean, and not only by chance where it was sampled."""
+    busy = _or_zero(rank.busy)
+    if busy <= SLOW * mean or not loads.looks:
+        return busy > SLOW * mean
+    seen = round(loads.looks * busy / loads.seconds)
+    return surely_exceeds(seen, loads.looks, SLOW * mean / loads.seconds, len(loads.ranks))
 
 
 def _element_sentences(element: ElementLoad) -> Iterator[str]:

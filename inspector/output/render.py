@@ -163,7 +163,7 @@ def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], st
 
 def print_memory(found: Sequence[Holding], console: Console) -> None:
     """Bytes by category; ranks that hold the same in one row."""
-    heading(console, "Memory", "of each rank's image, from the registry and the objects' headers")
+    heading(console, "Memory", "of each rank's image, by category")
     images = [(holding.rank.rank, holding.memory) for holding in found if not isinstance(holding.memory, Absent)]
     shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
     rows = [(rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images]
@@ -390,7 +390,7 @@ def add_finding(table: Listing, same: list[PointerFinding], console: Console) ->
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
     """Print the payload."""
-    heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
+    heading(console, "Payload", "what would move with a rank, by category")
     table = Listing(("ranks", "total", "of which"), (1,))
     for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
         table.add((ranks_cell(numbers, console), *cells))

@@ -98,7 +98,7 @@ class Job:
         return self.lines[-1:]
 
     def wait_until_still(self) -> None:
-        """Until rankrun itself says that no rank can continue: all are suspended then, also the one that printed last."""
+        """Until rankrun says that no rank can continue: all are suspended then, also the one that printed last."""
         wait_until(lambda: "waits for a debugger" in self.stderr() or self.process.poll() is not None, self.stderr)
         assert self.process.poll() is None, self.stderr()
 

@@ -94,3 +94,31 @@ def test_values_stand_below_their_names_where_a_line_has_no_room(width: int) -> 
     assert found[-2:] == ["small  int", "    0-3  1"]
     assert max(map(len, found)) <= width and " ".join(found).split().count("word") == 40
     assert all(line.startswith(" " * 9) for line in found[4:-2])
+
+
+def test_numbers_stay_side_by_side_under_folded_headers() -> None:
+    """First the headers of numbers are folded, then the gap shrinks, then each cell gets a line."""
+    columns = ("object", "proven", "false positive", "another rank's")
+    listing = Listing(columns, (1, 2, 3))
+    listing.add(("solver.so", "6728", "0", "12"))
+
+    def printed(width: int) -> list[str]:
+        screen = Console(file=(text := io.StringIO()), width=width, highlight=False)
+        screen.print(listing)
+        return [line.rstrip() for line in text.getvalue().splitlines()]
+
+    assert printed(60) == [
+        "object     proven  false positive  another rank's",
+        "solver.so    6728               0              12",
+    ]
+    assert printed(40) == [
+        "                      false  another",
+        "object     proven  positive   rank's",
+        "solver.so    6728         0       12",
+    ]
+    assert printed(33) == [
+        "                    false another",
+        "object    proven positive  rank's",
+        "solver.so   6728        0      12",
+    ]
+    assert printed(32)[:2] == ["object            solver.so", "  proven          6728"]
