@@ -25,7 +25,7 @@ from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.internal_breakpoint import Pinned
-from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, locations_in, locations_of
+from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, is_stub, locations_in, locations_of
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.gdb_api.target import path_of
@@ -147,6 +147,8 @@ class RankBreakpoints:
         found = set()
         for location in locations_in(user, self._inferior):
             owner = moment.translator.owner(location.address)
+            if not location.enabled and is_stub(location.address):
+                continue
             if owner.object is not None and moment.table.objects[owner.object].privatized:
                 found.add(CodePlace(owner.object, owner.offset))
         if found or not user.pending:

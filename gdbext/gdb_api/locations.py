@@ -86,6 +86,25 @@ def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
     return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
 
 
+def disable_stubs(breakpoint: gdb.Breakpoint) -> None:
+    """Disable the linker's stubs among a breakpoint's locations (`leaf(int)@plt`) where it has the function, too.
+
+    In a shared object GDB takes both for C++ functions of that name, and each call would stop twice. A copy of code is a
+    shared object; the same program as a process has no stub for a function of its own.
+    """
+    enabled = [location for location in locations_of(breakpoint) if location.enabled]
+    stubs = [location for location in enabled if len(enabled) > 1 and is_stub(location.address)]
+    for stub in stubs if len(stubs) < len(enabled) else ():
+        stub.enabled = False
+
+
+def is_stub(address: int) -> bool:
+    """Return whether an entry of a procedure linkage table begins at an address, by what GDB calls it."""
+    if gdb.find_pc_line(address).symtab is not None:
+        return False
+    return re.match(r".*@plt in section ", execute(f"info symbol {address:#x}")) is not None
+
+
 def has_silent_commands(breakpoint: gdb.Breakpoint) -> bool:
     """Whether it stops without a word."""
     if not breakpoint.is_valid():

@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tests.support.debuggers import gdb_version
-from tests.support.gdb.places import RANKS
+from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import Session
 from tests.support.host.script import Told
 from tests.support.running import StartJob
@@ -436,3 +436,22 @@ tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
     assert sum(function == "work" for function, _ in told["stops"]) == RANKS - 1
     assert told["hits"] == [RANKS, RANKS]
     assert "SIGTRAP" not in told.output and "exited normally" in told.output
+
+
+@pytest.mark.parametrize("told_by_gdb", [True, False])
+def test_a_call_through_the_linkage_table_stops_once(
+    session: Session, rankrun: Path, tmp_path: Path, told_by_gdb: bool
+) -> None:
+    """Built so that calls go through it, as AMPI's and SMPI's programs are: GDB takes the stub for a place of its own."""
+    program = compile_program("rankcxx", tmp_path, "members.cpp", "--method", "swap")
+    script = f"""
+from gdbext.gdb_api import locations
+
+locations.TELLS_LOCATIONS = locations.TELLS_LOCATIONS and {told_by_gdb}
+gdb.execute("break space::Box::add")
+stops = go()
+tell("stops", [[one["function"], one["rank"]] for one in stops])
+"""
+    told = launch(session, script, rankrun, program)
+    assert sorted(map(tuple, told["stops"])) == sorted([("space::Box::add", rank) for rank in range(RANKS)] * 6)
+    assert "exited normally" in told.output
