@@ -15,8 +15,9 @@ from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
-from gdbext.gdb_api import hooks
+from gdbext.gdb_api import hooks, inline_callers
 from gdbext.gdb_api.front_end import is_batch
+from gdbext.gdb_api.inline_callers import PcWrite
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
@@ -99,6 +100,7 @@ class Extension:
             UsersCommands.wait = False
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
+        inline_callers.note_stop()
         self._unread_libraries.settle()
         self.face.inferiors.has_run()
         self._settle()
@@ -167,6 +169,8 @@ class Extension:
         self.face.inferiors.removed(event.inferior)
 
     def _register_changed(self, event: Any) -> None:
+        if PcWrite.is_ours:
+            return
         with warnings("a running rank's register may have changed"):
             for name in self.face.selection.undo_register_writes():
                 gdb.write(
