@@ -16,8 +16,12 @@ from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause, without
+from pieglobalsfind.targets.paused import PausedTarget
+from pieglobalsfind.targets.pausing import pause
+from pieglobalsfind.targets.ranges import Range, merged, without
+from pieglobalsfind.targets.stand_in import RecordedTarget
 
 Value = TypeVar("Value")
 
