@@ -76,7 +76,7 @@ def _run_collector(options: argparse.Namespace) -> int:
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0
-        report = gathered.report()
+        report = whole_job.finished(gathered.found, gathered.name, gathered.count)
         options.job = options.job or gathered.name.partition(" ")[2]
         return show_report(gathered.found, report, options)
 

@@ -117,8 +117,9 @@ def among(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[i
 
 def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
     """Raises `UsageError` unless `table` has every number of the set; `several` as for `select`."""
-    present = {rank.rank for rank in table.ranks}
-    for span in (item for item in chosen if isinstance(item, Span)):
+    spans = [item for item in chosen if isinstance(item, Span)]
+    present = {rank.rank for rank in table.ranks} if spans else set()
+    for span in spans:
         found = _within(span, present)
         if len(found) != span.last - span.first + 1:
             missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
