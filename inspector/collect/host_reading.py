@@ -16,13 +16,9 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.jobs.on_host import SeveralJobsError, members_meant
 from pieglobalsfind.model import Object
-from pieglobalsfind.ranks.rankset import RankSet
 
 from ..job.job import Job, job_of
-from ..job.reading import Way
 from .host_findings import HostFindings
-from .job_stacks import StackFindings, read_stacks
-from .whole_job import Findings, read_members, read_waits
 from .worker_process import Channel
 
 BuildIds = frozenset[bytes]
@@ -60,21 +56,6 @@ class Reading(Generic[Kind]):
     def name(self) -> str:
         """What messages call the job before it is found."""
         return f"job {self.job}" if self.job else "the only job"
-
-
-def of_report(job: str, pictures: bool) -> Reading[Findings]:
-    """All of a report; `pictures`: with what the report's pictures need."""
-    return Reading(job, Findings, lambda members, handed: read_members(members, Way(), pictures, handed), True)
-
-
-def of_stacks(job: str, chosen: RankSet, with_runtime: bool) -> Reading[StackFindings]:
-    """The stacks of those ranks that are chosen."""
-    return Reading(job, StackFindings, lambda members, _: read_stacks(members, Way(), chosen, with_runtime))
-
-
-def of_waits(job: str) -> Reading[Findings]:
-    """Which rank waits for which."""
-    return Reading(job, Findings, lambda members, _: read_waits(members, Way()))
 
 
 def read(reading: Reading[Kind], whose: str, channel: Channel) -> None:

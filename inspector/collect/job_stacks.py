@@ -26,6 +26,7 @@ from ..job.processes import read_together
 from ..job.reading import Way
 from ..job.stacks import GroupedStacks, grouped, read
 from .host_findings import HostFindings, lacks, mixed, together
+from .host_reading import Reading
 
 ON_ITS_HOST = Absent("this was left on the rank's host")
 
@@ -161,6 +162,11 @@ class StackFindings(HostFindings):
             moves=moves,
             is_actor=self.are_actors,
         )
+
+
+def reading(job: str, chosen: RankSet, with_runtime: bool) -> Reading[StackFindings]:
+    """What a collector of stacks reads: of those ranks that are chosen."""
+    return Reading(job, StackFindings, lambda members, _: read_stacks(members, Way(), chosen, with_runtime))
 
 
 def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool) -> StackFindings:

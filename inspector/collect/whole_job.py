@@ -36,6 +36,7 @@ from ..job.reading import Way
 from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit
 from .host_findings import HostFindings, lacks, mixed, together
+from .host_reading import Reading
 
 PRECEDENCE = (
     SHARED,
@@ -72,6 +73,16 @@ class Findings(HostFindings):
         """The same with another sentence about how it was read."""
         assert self.report is not None
         return replace(self, report=replace(self.report, subject=replace(self.report.subject, how=how)))
+
+
+def reading_of_report(job: str, pictures: bool) -> Reading[Findings]:
+    """What a collector of a report reads; `pictures`: with what the report's pictures need."""
+    return Reading(job, Findings, lambda members, handed: read_members(members, Way(), pictures, handed), True)
+
+
+def reading_of_waits(job: str) -> Reading[Findings]:
+    """What a collector of waits reads."""
+    return Reading(job, Findings, lambda members, _: read_waits(members, Way()))
 
 
 def read_members(

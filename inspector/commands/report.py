@@ -70,9 +70,9 @@ def named(options: argparse.Namespace) -> str:
 
 
 def _run_collector(options: argparse.Namespace) -> int:
-    from ..collect import collectors, host_reading  # late: only this needs them
+    from ..collect import collectors  # late: only this needs them
 
-    reading = host_reading.of_report(options.job or "", bool(options.html))
+    reading = whole_job.reading_of_report(options.job or "", bool(options.html))
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0

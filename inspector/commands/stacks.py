@@ -81,9 +81,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
-    from ..collect import collectors, host_reading  # late: only this needs them
+    from ..collect import collectors, job_stacks  # late: only this needs them
 
-    reading = host_reading.of_stacks(options.job or "", chosen, options.runtime)
+    reading = job_stacks.reading(options.job or "", chosen, options.runtime)
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0
