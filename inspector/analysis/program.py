@@ -187,7 +187,10 @@ def built_for(file: ProgramFile) -> str:
 
 
 def unique_symbols(elf: ElfFile, file: ProgramFile) -> Iterator[tuple[str, int]]:
-    """Names and addresses of those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
+    """Names and addresses of those that code may write: one instance of what is constant does no harm.
+
+    Guards are none of the program's.
+    """
     relro = [header for header in elf.program_headers if header.type == PT_GNU_RELRO]
     for symbol in file.symbols:
         if symbol.binding != "STB_GNU_UNIQUE" or symbol.type != "STT_OBJECT" or not symbol.is_defined:
