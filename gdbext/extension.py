@@ -19,6 +19,7 @@ from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
+from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.unread_libraries import UnreadLibraries
@@ -127,9 +128,9 @@ class Extension:
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
         self._settle()  # what GDB has told meanwhile
-        # In non-stop mode GDB goes back to the user's thread. At its end it crashes over what was not carried out yet.
+        # In non-stop mode GDB goes back to the user's thread.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():
-            gdb.post_event(self._follow_thread)
+            post(self._follow_thread)
 
     def _tell_changes(self, are_reason: bool) -> None:
         """Of what is watched, where GDB does not; if it has stopped for them, then in the rank whose the last is."""
@@ -197,10 +198,10 @@ class Extension:
         self._post_settling()
 
     def _post_settling(self) -> None:
-        """Programs that drive GDB see no prompt. At its end GDB crashes over what was not carried out yet."""
+        """Programs that drive GDB see no prompt."""
         if not self._settles_soon and not self._is_ending and not is_batch():
             self._settles_soon = True
-            gdb.post_event(self._settle_soon)
+            post(self._settle_soon)
 
     def _ends(self, event: object) -> None:
         self._is_ending = True
