@@ -18,7 +18,7 @@ from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
-from gdbext.gdb_api.momentary_breakpoints import InlineFinish
+from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
@@ -104,13 +104,12 @@ class Extension:
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
+        Resumed.end()
         self._changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
-        caught = [gdb_breakpoint for gdb_breakpoint in stopped_at if catches_in_code(gdb_breakpoint)]
-        if caught and not any(
-            gdb_breakpoint.commands or gdb_breakpoint.temporary for gdb_breakpoint in caught
-        ):  # what GDB still has to do for those
+        is_lost = any(map(catches_in_code, stopped_at)) or (hit and self.face.has_originals())
+        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # what GDB still has to do for those
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -149,6 +148,7 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
