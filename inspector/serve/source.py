@@ -17,9 +17,9 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.jobs.members import JobMember, Members
+from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
