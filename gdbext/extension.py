@@ -29,6 +29,7 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
+from gdbext.symbols.unread_program import speak_its_language
 
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
@@ -86,7 +87,9 @@ class Extension:
         self.breakpoints.watch_events()
 
     def begin(self) -> None:
-        """Select the rank that runs on the thread, if there is a process already."""
+        """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
+        with warnings("GDB reads conditions in another language than the program's"):
+            self.face.state().focus.language_until_then = speak_its_language()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
                 if self.face.follow():
