@@ -12,7 +12,7 @@ import gc
 import mmap
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -140,8 +140,11 @@ class PausedTarget(_OfProcess):
         threads: Sequence[KernelThread],
         pause: Pause,
         untouched: Sequence[Range] = (),
+        maps: Optional[ProcMaps] = None,
     ) -> None:
         super().__init__(live)
+        if maps is not None:
+            self._maps = maps
         self.pause = pause
         self._pieces = pieces
         self._threads = tuple(threads)
@@ -215,7 +218,7 @@ class PausedTarget(_OfProcess):
         return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
-        """As they were shortly after the process stood still, when they were first asked for."""
+        """As they were while the process stood still if its plan was made then, else as they were shortly after."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
@@ -328,50 +331,64 @@ class Room:
         return self._view
 
 
-def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = None) -> list[PausedTarget]:
+def pause(
+    processes: Sequence[tuple[LiveTarget, Plan]],
+    room: Optional[Room] = None,
+    again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]] = None,
+) -> list[PausedTarget]:
     """Stop all of them, copy what the plans say, and let all of them continue.
 
-    `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
-    be traced, has ended, or if a plan is too large.
+    `room` is for one process of which the last pause's copy is not needed any more. `again` makes other plans while the
+    processes stand still, which takes longer: for those that change faster than a plan can be made. Raises
+    `TargetError` if one may not be traced, has ended, or if a plan is too large.
     """
-    copiers = [(room or Room()).copier(live, plan) for live, plan in processes]
-    if sum(copier.size for copier in copiers) > LARGEST_COPY:
-        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    copiers = _sized([(room or Room()).copier(live, plan) for live, plan in processes])
     collects = gc.isenabled()
     gc.disable()
     try:
-        stopped = _copied(copiers)
+        copiers, stopped = _copied(copiers, again)
     finally:
         if collects:
             gc.enable()
     return [copier.target(stopped) for copier in copiers]
 
 
-def _copied(copiers: Sequence[_Copier]) -> Pause:
+def _sized(copiers: list[_Copier]) -> list[_Copier]:
+    """The same; raises `NotStoppableError` if they would copy too much."""
+    if sum(copier.size for copier in copiers) > LARGEST_COPY:
+        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    return copiers
+
+
+def _copied(
+    copiers: list[_Copier], again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]]
+) -> tuple[list[_Copier], Pause]:
+    """Which copiers have copied, and how long that took."""
     seconds = 0.0
     for _ in range(MOST_SETTLING):
         with highest():
             standstill = Standstill([copier.live.pid for copier in copiers])
             try:
                 taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
-                is_settled = _read(copiers, standstill)
+                is_settled = _is_settled(copiers, standstill)
+                if is_settled and again is not None:
+                    copiers = _sized([_Copier(live, plan, Room(), live.maps()) for live, plan in again()])
+                    is_settled = _is_settled(copiers, standstill)
+                for copier in copiers if is_settled else ():
+                    copier.copy()
             finally:
                 standstill.release()
                 seconds += standstill.ended - standstill.began
         if is_settled:
-            return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
+            return copiers, Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
     raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
 
 
-def _read(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
-    """Read registers and memory of all; False, and no memory, if a thread stands between two ranks."""
+def _is_settled(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
+    """Read all registers; False if a thread stands between two ranks."""
     for copier in copiers:
         copier.read_registers(standstill)
-    is_settled = all(copier.is_settled for copier in copiers)
-    if is_settled:
-        for copier in copiers:
-            copier.copy()
-    return is_settled
+    return all(copier.is_settled for copier in copiers)
 
 
 class _Copier:
@@ -381,9 +398,11 @@ class _Copier:
     it for those stacks that have another one now.
     """
 
-    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
+    def __init__(self, live: LiveTarget, plan: Plan, room: Room, maps: Optional[ProcMaps] = None) -> None:
+        """`maps` are those of a process that stands still already."""
         self.live = live
         self.plan = plan
+        self._maps_then = maps
         self._unsettled = plan.unsettled
         self._untouched = plan.untouched
         self._other_stacks = plan.other_stacks
@@ -457,7 +476,8 @@ class _Copier:
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
-        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped, tuple(self._still_untouched()))
+        untouched = tuple(self._still_untouched())
+        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped, untouched, self._maps_then)
 
     def _still_untouched(self) -> Iterator[Range]:
         """What has no memory even now, after the pause: it was zeros in it."""
