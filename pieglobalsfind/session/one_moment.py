@@ -38,15 +38,18 @@ CONTEXT_SIZE = 0x400  # bytes of saved registers that lie in no stack
 class ProcessPlan:
     """A process that is to be paused; `others` are those whose kernel threads its ranks are (tasks of PiP).
 
-    `runtime`: by whose own data its ranks were found, "" if another way. `can_migrate`: its ranks may come and go
-    faster than a plan can be made.
+    `runtime`: by whose own data its ranks were found, "" if another way.
     """
 
     live: LiveTarget
     plan: Plan
     others: tuple[tuple[LiveTarget, Plan], ...] = ()
     runtime: str = ""
-    can_migrate: bool = False
+
+    @property
+    def can_migrate(self) -> bool:
+        """Return whether ranks may come and go, faster than a plan can be made."""
+        return self.plan.with_maps
 
 
 def at_one_moment(
@@ -69,7 +72,8 @@ def at_one_moment(
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        if not any(any(ranges) for ranges in missed):
+        restless = (one.can_migrate and target.lacks_ranks for one, target in zip(planned, targets))
+        if not any(any(ranges) for ranges in missed) and not any(restless):
             break
     if problem is not None:
         raise problem
@@ -85,6 +89,8 @@ def decoded(target: PausedTarget) -> RankTable:
     table = decode(target, target.runtime)
     if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
         target.forget_misses()
+    else:
+        target.lacks_ranks = True
     return table
 
 
@@ -169,22 +175,23 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
-    ranges = [*recorded.noted(), *_structures(table, ranks)]
+    can_migrate = table.process_count > 1 or len(table.currents) > 1
+    ranges = [*recorded.noted(can_migrate), *_structures(table, ranks)]
     untouched: list[Range] = []
     for start, end in merged(_data(table, ranks)) if with_data else ():
         held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
         ranges += held
         untouched += without(start, end, held)
     is_scan = table.evidence.tier == SCAN
-    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), _unsettled(live, table), tuple(untouched), is_scan)
+    stacks = tuple(stacks_of(table, ranks))
+    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, can_migrate)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
         data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
         others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
     runtime = table.runtime if table.evidence.tier == OWN_DATA else ""
-    can_migrate = table.process_count > 1 or len(table.currents) > 1
-    return ProcessPlan(live, plan, tuple(others), runtime, can_migrate)
+    return ProcessPlan(live, plan, tuple(others), runtime)
 
 
 def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:

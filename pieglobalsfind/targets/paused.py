@@ -62,6 +62,7 @@ class Plan:
 
     `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
     it stands still. `other_stacks`: what threads have put last on stacks that are not in `stacks` is copied, too.
+    `with_maps`: so is the memory map, which may change soon.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -69,6 +70,7 @@ class Plan:
     unsettled: tuple[Range, ...] = ()
     untouched: tuple[Range, ...] = ()
     other_stacks: bool = False
+    with_maps: bool = False
 
     def enlarged(self, ranges: Iterable[Range]) -> Plan:
         """Return a plan with more ranges."""
@@ -154,6 +156,7 @@ class PausedTarget(_OfProcess):
         self._unmapped: list[Range] = []
         self.others: dict[int, PausedTarget] = {}
         self.runtime = ""  # whose data the plan was made by, for who reads the copy
+        self.lacks_ranks = False  # whether anything is unknown of a rank's thread, says who reads the copy
 
     def read(self, address: int, size: int) -> bytes:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
@@ -203,7 +206,11 @@ class PausedTarget(_OfProcess):
         if mapping.writable and not self.rest_is_live:
             self._missed.append(wanted)
             return None
-        return self.live.read(at, min(end, mapping.end) - at)
+        try:
+            return self.live.read(at, min(end, mapping.end) - at)
+        except MemoryUnreadable:  # it has left the process since
+            self._missed.append(wanted)
+            return None
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """Read many ranges, None for each that was not copied."""
@@ -218,7 +225,7 @@ class PausedTarget(_OfProcess):
         return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
-        """As they were while the process stood still if its plan was made then, else as they were shortly after."""
+        """As they were while the process stood still, if the plan was with maps, else shortly after that."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
@@ -372,7 +379,7 @@ def _copied(
                 taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
                 is_settled = _is_settled(copiers, standstill)
                 if is_settled and again is not None:
-                    copiers = _sized([_Copier(live, plan, Room(), live.maps()) for live, plan in again()])
+                    copiers = _sized([_Copier(live, plan, Room()) for live, plan in again()])
                     is_settled = _is_settled(copiers, standstill)
                 for copier in copiers if is_settled else ():
                     copier.copy()
@@ -398,11 +405,10 @@ class _Copier:
     it for those stacks that have another one now.
     """
 
-    def __init__(self, live: LiveTarget, plan: Plan, room: Room, maps: Optional[ProcMaps] = None) -> None:
-        """`maps` are those of a process that stands still already."""
+    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
         self.plan = plan
-        self._maps_then = maps
+        self._maps_then: Optional[ProcMaps] = None
         self._unsettled = plan.unsettled
         self._untouched = plan.untouched
         self._other_stacks = plan.other_stacks
@@ -431,6 +437,7 @@ class _Copier:
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
+        self._maps_then = self.live.maps() if self.plan.with_maps else None
         self._follow_ranks()
         self._follow_threads()
         total = sum(self._vectors[1::2])
@@ -564,10 +571,10 @@ class RecordedTarget(_OfProcess):
         """Raise `TargetError` if the process runs another program now."""
         self.live.check_program()
 
-    def noted(self) -> tuple[Range, ...]:
-        """What was read of memory that may change."""
-        writable = [(mapping.start, mapping.end) for mapping in self._maps if mapping.writable]
-        return intersected(merged(self._read), writable)
+    def noted(self, with_maps: bool) -> tuple[Range, ...]:
+        """What was read of memory that may change, or, of a process whose maps change, may leave it."""
+        changing = [one for one in self._maps if one.writable or (with_maps and not one.path)]
+        return intersected(merged(self._read), [(mapping.start, mapping.end) for mapping in changing])
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:

@@ -15,7 +15,7 @@ from pieglobalsfind.decoders.ampi.loader import find_loader
 from pieglobalsfind.model import RankTable, Rebase
 from pieglobalsfind.ranks.rankset import Span, parse
 from pieglobalsfind.targets.live import LiveTarget
-from tests.support.charm.jobs import AMPICC, WORKERS, build, running
+from tests.support.charm.jobs import AMPICC, build, running
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -88,7 +88,6 @@ def check_places(table: RankTable, truth: dict[int, str]) -> None:
         )
 
 
-@pytest.mark.skipif(bool(WORKERS), reason="SMP builds allocate threads in arenas of their own, which test_methods runs")
 @pytest.mark.parametrize("how", [{"LIBC_MB": "2000"}, {"ISO_MB": "2000"}])
 def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, str]) -> None:
     for name, value in how.items():
