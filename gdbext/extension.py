@@ -15,8 +15,9 @@ from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
-from gdbext.gdb_api import hooks
+from gdbext.gdb_api import hooks, inline_callers
 from gdbext.gdb_api.front_end import is_batch
+from gdbext.gdb_api.inline_callers import PcWrite
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
@@ -28,6 +29,7 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
+from gdbext.symbols.unread_program import speak_its_language
 
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
@@ -85,7 +87,9 @@ class Extension:
         self.breakpoints.watch_events()
 
     def begin(self) -> None:
-        """Select the rank that runs on the thread, if there is a process already."""
+        """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
+        with warnings("GDB reads conditions in another language than the program's"):
+            self.face.state().focus.language_until_then = speak_its_language()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
                 if self.face.follow():
@@ -100,6 +104,7 @@ class Extension:
             UsersCommands.wait = False
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
+        inline_callers.note_stop()
         self._unread_libraries.settle()
         self.face.inferiors.has_run()
         self._settle()
@@ -168,6 +173,8 @@ class Extension:
         self.face.inferiors.removed(event.inferior)
 
     def _register_changed(self, event: Any) -> None:
+        if PcWrite.is_ours:
+            return
         with warnings("a running rank's register may have changed"):
             for name in self.face.selection.undo_register_writes():
                 gdb.write(
