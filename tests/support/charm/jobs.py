@@ -224,12 +224,14 @@ LOCALLY = ("++local",)
 
 
 @contextmanager
-def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
-    """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
+def launched(
+    folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY, processes: int = 2
+) -> Iterator[Launched]:
+    """The program of `folder` in several processes: charmrun, and where each rank of each process says its global is.
 
     `how`: charmrun's own options, which say how it starts processes.
     """
-    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
+    command = ["./charmrun", f"+p{processes}", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
     mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(
