@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.debuggers import find_lldb, gdb_version
 from tests.support.lldb.dap import Adapter
-from tests.support.rsp import is_stopped, listening
+from tests.support.rsp import BASE, is_stopped, listening
 from tests.support.running import ROOT, StartJob
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
@@ -46,11 +46,12 @@ def port(start_job: StartJob, rankrun: Path, program: Path) -> Iterator[str]:
     wait_until(lambda: not is_stopped(job.pid), "the job was left stopped")
 
 
-def configuration(kind: str, program: Path, port: str) -> dict[str, Any]:
-    """What the editor has of our file for one rank, with the user's program and port."""
+def configuration(kind: str, program: Path, port: str, name: str = "one rank") -> dict[str, Any]:
+    """What the editor has of our file for a rank, with what the user answers."""
     text = (ROOT / "docs" / "vscode" / "launch.json").read_text()
     text = text.replace("${workspaceFolder}/solver", str(program)).replace("${input:port}", port)
-    (found,) = (one for one in json.loads(text)["configurations"] if "one rank" in one["name"] and one["type"] == kind)
+    text = text.replace("${input:everyPort}", port).replace("${input:rank}", str(BASE + RANK))
+    (found,) = (one for one in json.loads(text)["configurations"] if name in one["name"] and one["type"] == kind)
     assert isinstance(found, dict)
     return found
 
@@ -89,6 +90,26 @@ def test_lldb_dap(program: Path, port: str, tmp_path: Path) -> None:
     with Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
         begin(adapter, **configuration("lldb-dap", program, port))
         check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)  # LLDB knows no others when it hovers
+
+
+def test_lldb_dap_attaches_by_number(start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path) -> None:
+    """Two editors' sessions at one server: each has its own rank."""
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("assigned")
+    with listening(job.pid, "--port", 0) as (address, _), Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+        found = configuration("lldb-dap", program, address.rpartition(":")[2], "by its number")
+        begin(adapter, **found)
+        check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)
+        other = {
+            **found,
+            "attachCommands": [line.replace(str(BASE + RANK), str(BASE)) for line in found["attachCommands"]],
+        }
+        (tmp_path / "other").mkdir()
+        with Adapter(find_lldb("lldb-dap"), tmp_path / "other") as second:
+            begin(second, **other)
+            (thread,) = second.ask("threads")["threads"]
+            assert "rank 0" in thread["name"]
+    wait_until(lambda: not is_stopped(job.pid), "the job was left stopped")
 
 
 @pytest.mark.skipif(gdb_version() < (14, 0), reason="GDB speaks the protocol from 14 on")
