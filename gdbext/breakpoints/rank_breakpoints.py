@@ -25,6 +25,7 @@ from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, is_stub, locations_in, locations_of
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
@@ -392,6 +393,7 @@ class Follower(Pinned):
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
             return conditions.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
+        follow_frame()
         return bool(gdb.parse_and_eval(condition))
 
     def _says_stop(self) -> bool:

@@ -89,8 +89,8 @@ def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
 def disable_stubs(breakpoint: gdb.Breakpoint) -> None:
     """Disable the linker's stubs among a breakpoint's locations (`leaf(int)@plt`) where it has the function, too.
 
-    In a shared object GDB takes both for C++ functions of that name, and each call would stop twice. A copy of code is a
-    shared object; the same program as a process has no stub for a function of its own.
+    In a shared object GDB takes both for C++ functions of that name, and each call would stop twice. Copies of code are
+    shared objects; the same program as a process has no stub for a function of its own.
     """
     enabled = [location for location in locations_of(breakpoint) if location.enabled]
     stubs = [location for location in enabled if len(enabled) > 1 and is_stub(location.address)]

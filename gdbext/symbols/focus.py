@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
+from gdbext.gdb_api import inline_callers
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.late_libraries import LateLibraries
 from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
@@ -75,6 +76,7 @@ class Focus:
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._apart: Optional[Apart] = None
         self._speaks = False  # the language of the program
+        self.language_until_then = ""  # that GDB was given before it could know the program
         self.moving = False
         self.moves = 0  # how often GDB's symbols were replaced
 
@@ -174,11 +176,13 @@ class Focus:
         try:
             if wanted and self.has_originals(moment):
                 with uninterrupted():
+                    inline_callers.forget()
                     self._tell_program(moment)
                     self.take_out(moment, inserted)
             placed, failures = self._planned(moment, rank, wanted)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
                 if placed != self._placed:
+                    inline_callers.forget()
                     with self._watches.changes.unmissed():
                         if rank != self.rank:
                             self._watches.leave(self.rank, inserted)
@@ -198,8 +202,9 @@ class Focus:
         """
         if self._placed and not self._speaks:
             self._speaks = True
-            if is_automatic():
+            if is_automatic() or gdb.parameter("language") == self.language_until_then:
                 execute("set language auto")
+            self.language_until_then = ""
 
     @contextmanager
     def beside(self, moment: ProcessView, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:

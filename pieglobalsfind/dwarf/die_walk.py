@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Optional, TypeVar
 
-from pieglobalsfind.dwarf.libdw import Die, Reader
+from pieglobalsfind.dwarf.die_reader import Reader
+from pieglobalsfind.dwarf.libdw import Die
 
 DEEPEST = 200  # levels below the first DIE; compilers stop far earlier
 State = TypeVar("State")

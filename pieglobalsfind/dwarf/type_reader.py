@@ -13,8 +13,10 @@ from itertools import islice
 from typing import Union
 
 from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.expression import evaluate
-from pieglobalsfind.dwarf.libdw import Die, Module, Reader, Unit
+from pieglobalsfind.dwarf.libdw import Die
+from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.dwarf.types import (
     ENCODINGS,
     VOID,

@@ -14,8 +14,10 @@ from operator import itemgetter
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.die_walk import walk
-from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die, Module, Reader, Unit
+from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die
+from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.dwarf.names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf.type_reader import (
     RECORDS,

@@ -67,10 +67,19 @@ def test_breakpoints_from_before_the_start_in_other_languages(language: str, sha
     program = built(shared, f"sums.{language}")
     check_hits(debugged(tmp_path, program, ["break own::leaf", "run", *stops]))
     stops = [word for _ in range(TURNS) for word in ("print $_rank", "print n", "continue")]
-    fortran = (
-        ["set language fortran"] if language == "f90" else []
-    )  # GDB reads the condition while no frame is the program's
-    check_condition(debugged(tmp_path, program, [*fortran, "break own::leaf if g_rank == 2", "run", *stops]))
+    equals = ".eq." if language == "f90" else "=="
+    said = debugged(tmp_path, program, [f"break own::leaf if g_rank {equals} 2", "run", *stops])
+    check_condition(said)
+
+
+def test_conditions_in_fortran_are_read_as_those_of_a_process(shared: Shared, tmp_path: Path) -> None:
+    """GDB begins with a process in the language of its program; once it runs, with the frame's. So it is when run again."""
+    program = built(shared, "sums.f90")
+    again = ["delete", "break own::leaf if mod(g_rank, 2) .eq. 1", "run", "print $_rank", "print n", "delete", "continue"]
+    said = debugged(tmp_path, program, ["show language", "break own::leaf", "run", "show language", *again])
+    languages = re.findall(r'The current source language is "(.*)"', said)
+    assert languages == ["fortran", "auto; currently fortran"] and values_in(said) == [1, 1], said
+    assert "Error" not in said
 
 
 def check_hits(said: str) -> None:

@@ -442,7 +442,7 @@ tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
 def test_a_call_through_the_linkage_table_stops_once(
     session: Session, rankrun: Path, tmp_path: Path, told_by_gdb: bool
 ) -> None:
-    """Built so that calls go through it, as AMPI's and SMPI's programs are: GDB takes the stub for a place of its own."""
+    """Built so that calls go through it, as AMPI's and SMPI's programs are: GDB takes the stub for a place, too."""
     program = compile_program("rankcxx", tmp_path, "members.cpp", "--method", "swap")
     script = f"""
 from gdbext.gdb_api import locations

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tests.support.gdb.places import compile_program
-from tests.support.gdb.session import EXTENSION
+from tests.support.gdb.session import EXTENSION, Session
 from tests.support.gdb.terminal import PROMPT, terminal
 
 TWO_HITS = rb"(?s)hit Breakpoint 1.*hit Breakpoint 1.*ticks \+= 1;"
@@ -66,3 +66,27 @@ def test_a_script_in_non_stop_mode(gdb: Path, rankrun: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert re.search(r"Rank 2, running .*\n#0 +tick \(rank=2\)", done.stdout), done.stdout + done.stderr
     assert "\n2: 2\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_thread_at_a_call_of_an_inlined_function(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """GDB keeps the inlined function's symbol for it, and uses it although its file is gone."""
+    program = compile_program("rankcxx", tmp_path, "inlined.cpp", "-O1")
+    script = """
+gdb.execute("break work")
+gdb.execute("run")
+gdb.execute("next")
+tell("before", [functions()[0], gdb.newest_frame().find_sal().line, value("$pc")])
+other = 1 - value("$_rank")
+gdb.execute(f"rank {other}")
+ask("info threads")
+gdb.execute("rank none")
+ask("info threads")
+ask("bt")
+gdb.execute(f"rank {1 - other}")
+tell("after", [*functions()[:2], gdb.newest_frame().older().find_sal().line, value("$pc")])
+ask("kill")
+"""
+    told = session.run(script, "--args", rankrun, "-n", 2, program)
+    function, line, pc = told["before"]
+    assert function == "work" and told["after"] == ["twice", "work", line, pc], told.output
+    assert "$pc is unchanged" not in told.output

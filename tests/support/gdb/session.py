@@ -50,6 +50,10 @@ for setting in ("pagination off", "confirm off", "width 0", "height 0", "breakpo
 """
 
 
+# mallopt(3): so GDB fails where it uses symbols that are gone, which by chance are still whole otherwise
+FREED_IS_OVERWRITTEN = {"MALLOC_PERTURB_": "165"}
+
+
 @dataclass(frozen=True)
 class Session:
     """A GDB, and the folder for the files of its runs."""
@@ -64,7 +68,7 @@ class Session:
         file.write_text(PRELUDE + load + textwrap.dedent(script))
         before, after = self._split(arguments)
         command = [str(self.gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *before]
-        return told_by([*command, "-x", str(file), *after], self.folder, {})
+        return told_by([*command, "-x", str(file), *after], self.folder, FREED_IS_OVERWRITTEN)
 
     def attach(self, script: str, pid: int) -> Told:
         return self.run(script, "-p", pid)

@@ -1,0 +1,70 @@
+"""Threads that GDB shows in the caller of an inlined function, though their pc is the function's first.
+
+GDB keeps the inlined function's symbol for that, and goes on using it after the symbol's file has gone (GDB 13.1,
+inline-frame.c: `skipped_symbols`): an internal error or a crash. It forgets it once the thread's pc is another one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Optional
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.target import is_selected
+
+_stopped: list[gdb.InferiorThread] = []  # the threads whose stops GDB has reported
+
+
+class PcWrite:
+    """Whether a thread's pc is written here, which GDB reports as if the user had done it."""
+
+    is_ours = False
+
+
+def note_stop() -> None:
+    """GDB reports a stop of the selected thread."""
+    thread = gdb.selected_thread()
+    if thread is not None:
+        _stopped[:] = [one for one in _stopped if one.is_valid() and one.ptid != thread.ptid]
+        _stopped.append(thread)
+
+
+def forget() -> None:
+    """Before symbols go: have GDB show the selected inferior's threads in the inlined functions instead."""
+    here = gdb.selected_inferior().num
+    threads = [one for one in _stopped if one.is_valid() and one.inferior.num == here and one.is_stopped()]
+    _stopped[:] = [one for one in _stopped if one not in threads]
+    selected = gdb.selected_thread()
+    for thread in threads:
+        with suppress(gdb.error, DebuggerError, RuntimeError):  # a thread without registers or frames has no caller
+            _forget(thread)
+    if selected is not None and selected.is_valid() and not is_selected(selected):
+        selected.switch()
+
+
+def _forget(thread: gdb.InferiorThread) -> None:
+    if not is_selected(thread):
+        thread.switch()
+    frame = gdb.newest_frame()
+    if _function_block(gdb.block_for_pc(frame.pc())) == _function_block(frame.block()):
+        return
+    pc = frame.pc()
+    frame.select()
+    PcWrite.is_ours = True
+    try:
+        execute(f"set variable $pc = {pc + 1:#x}")
+        gdb.newest_frame().find_sal()  # GDB compares the pcs when it looks for a line
+    finally:
+        execute(f"set variable $pc = {pc:#x}")
+        PcWrite.is_ours = False
+
+
+def _function_block(block: Optional[gdb.Block]) -> Optional[tuple[int, int, str]]:
+    """The function that a block is of, inlined or not."""
+    while block is not None:
+        if block.function is not None:
+            return block.start, block.end, block.function.name
+        block = block.superblock
+    return None
