@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.debuggers import find_lldb, gdb_version
+from tests.support.inspector.turns import EXPECTED, TURNS, Turns, results
 from tests.support.lldb.dap import Adapter
 from tests.support.rsp import BASE, is_stopped, listening
 from tests.support.running import ROOT, StartJob
@@ -126,6 +127,51 @@ BEFORE = (  # of the configuration's own commands
     '-interpreter-exec console "set debuginfod enabled off"',
     "-gdb-set auto-solib-add on",
 )
+
+
+def check_steps(adapter: Adapter, turns: Turns) -> None:
+    """A breakpoint in the editor stops the rank alone, and a step over an MPI call ends in it."""
+    first = SOURCES.joinpath("turns.c").read_text().splitlines().index("    done += turn + number;") + 1
+    adapter.ask("setBreakpoints", source={"path": str(SOURCES / "turns.c")}, breakpoints=[{"line": first}])
+    (thread,) = adapter.ask("threads")["threads"]
+    adapter.events = [event for event in adapter.events if event["event"] != "stopped"]
+    turns.go.touch()
+    for turn in range(TURNS):
+        for command, line in (("continue", first), ("next", first + 1), ("next", first + 2)):
+            adapter.ask(command, threadId=thread["id"])
+            adapter.event("stopped")
+            frame = adapter.ask("stackTrace", threadId=thread["id"], startFrame=0, levels=1)["stackFrames"][0]
+            assert (frame["line"], frame["name"].partition("(")[0]) == (line, "work")
+            values = [
+                adapter.ask("evaluate", expression=name, frameId=frame["id"], context="watch")["result"]
+                for name in ("number", "turn")
+            ]
+            assert values == [str(RANK), str(turn)]
+    adapter.ask("disconnect", terminateDebuggee=False)
+
+
+def test_lldb_dap_controls(turns: Turns, tmp_path: Path) -> None:
+    job = turns.virtual("pie")
+    pid = turns.process_of(job, RANK)
+    with listening(pid, "--control", "--rank", RANK, "--port", 0) as (address, _):
+        with Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+            begin(adapter, **configuration("lldb-dap", tmp_path / "turns", address.rpartition(":")[2]))
+            check_steps(adapter, turns)
+        assert results(job) == EXPECTED
+
+
+@pytest.mark.skipif(gdb_version() < (14, 0), reason="GDB speaks the protocol from 14 on")
+def test_gdbs_own_adapter_controls(gdb: Path, turns: Turns, tmp_path: Path) -> None:
+    job = turns.virtual("pie")
+    pid = turns.process_of(job, RANK)
+    words = [*OF_GDB, "-iex", "set sysroot /", "-iex", "set remotetimeout 60", "-i", "dap"]
+    with listening(pid, "--control", "--rank", RANK, "--port", 0) as (address, _):
+        with Adapter(gdb, tmp_path, *words) as adapter:
+            begin(adapter, program=str(tmp_path / "turns"), target=address)
+            check_steps(adapter, turns)
+        assert results(job) == EXPECTED
+
+
 LOOK = (
     "-thread-info",
     "-stack-list-frames --thread 1 0 1000",
