@@ -73,10 +73,11 @@ def test_breakpoints_from_before_the_start_in_other_languages(language: str, sha
 
 
 def test_conditions_in_fortran_are_read_as_those_of_a_process(shared: Shared, tmp_path: Path) -> None:
-    """GDB begins with a process in the language of its program; once it runs, with the frame's. So it is when run again."""
+    """GDB begins with a process in the language of its program, and goes on in the frame's; so it is when run again."""
     program = built(shared, "sums.f90")
-    again = ["delete", "break own::leaf if mod(g_rank, 2) .eq. 1", "run", "print $_rank", "print n", "delete", "continue"]
-    said = debugged(tmp_path, program, ["show language", "break own::leaf", "run", "show language", *again])
+    again = ["delete", "break own::leaf if mod(g_rank, 2) .eq. 1", "run", "print $_rank", "print n"]
+    commands = ["show language", "break own::leaf", "run", "show language", *again, "delete", "continue"]
+    said = debugged(tmp_path, program, commands)
     languages = re.findall(r'The current source language is "(.*)"', said)
     assert languages == ["fortran", "auto; currently fortran"] and values_in(said) == [1, 1], said
     assert "Error" not in said
@@ -125,7 +126,7 @@ def test_a_breakpoint_and_a_watchpoint_of_one_rank(privatization: str, shared: S
 
 @pytest.mark.parametrize("source", ["mailed.c", "mailed.f90"])
 def test_every_change_of_one_rank_s_data_that_is_remapped(source: str, shared: Shared, tmp_path: Path) -> None:
-    """All ranks write it at one address, by turns, and SMPI writes there what they receive; one rank's changes count."""
+    """All ranks write it at one address, by turns, and SMPI writes there what they receive; one rank's count."""
     show = ["print $_rank", "continue"]
     function = "mailbox::begin" if source.endswith(".f90") else "begin"
     commands = [f"tbreak {function}", "run", "rank watch box 1", "rank watch box 2", "continue", *show * 6]
