@@ -7,11 +7,14 @@ back is known to that debugger alone; its thread stands in abort(), or nothing s
 from __future__ import annotations
 
 import signal as signals
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.model import RUNNING, Absent, Region
+from pieglobalsfind.target import read_or_none
 from pieglobalsfind.targets.core_notes import FatalSignal
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
@@ -22,6 +25,7 @@ from ..job.job import Job
 from .crash_scene import FATAL, Scene, ThreadStack, ThreadStacks
 
 ABORT = "abort"
+MOST_SCANNED = 1 << 20  # bytes of a stack in which a handler is looked for
 MOST_IN_ABORT = 6  # frames: what abort() calls to send the signal
 
 
@@ -50,9 +54,28 @@ def threads_to_look_at(job: Job, is_held: bool) -> Iterator[int]:
     stacks = [rank.stack for rank in job.table.ranks if rank.state == RUNNING and isinstance(rank.stack, Region)]
     for thread in job.threads if stacks or pid else ():
         pointer = 0 if isinstance(thread.registers, Absent) else thread.registers.get(number, 0)
-        is_on_stack = any(pointer in stack for stack in stacks)
-        if is_on_stack or is_held or (pid and blocks_fatal_signal(pid, thread.tid)):
+        if (
+            is_held
+            or (pid and blocks_fatal_signal(pid, thread.tid))
+            or any(pointer in stack and may_hold_handler(job, pointer, stack.end) for stack in stacks)
+        ):
             yield thread.tid
+
+
+def may_hold_handler(job: Job, pointer: int, end: int) -> bool:
+    """Whether a handler may be on the stack between two addresses: a word there is where one returns to.
+
+    Nothing has to be known of any file for that, while a walk opens the debug information of all files that it meets.
+    """
+    frame = job.table.processor.signal_frame
+    words = array("Q", read_or_none(job.target, pointer, min(end - pointer, MOST_SCANNED) & -8) or b"")
+    code = [mapping for mapping in job.target.maps() if mapping.executable]
+    starts = [mapping.start for mapping in code]
+    for word in set(words) if frame is not None else ():
+        at = bisect_right(starts, word) - 1
+        if at >= 0 and word < code[at].end and read_or_none(job.target, word, len(frame.code)) == frame.code:
+            return True
+    return False
 
 
 def blocks_fatal_signal(pid: int, tid: int) -> bool:

@@ -32,7 +32,7 @@ from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, subject_of, with_waiting_calls
 from ..job.processes import homes_of as job_homes
-from ..job.processes import read_together
+from ..job.processes import nowhere, read_together
 from ..job.reading import Way
 from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit
@@ -234,12 +234,11 @@ def finished(findings: Findings, name: str, count: int) -> Report:
         raise RanklensError(f"no process of {name} can be read", "; ".join(findings.problems))
     table = findings.report.subject.table
     known = {rank.rank for rank in table.ranks}
-    lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
     problems = (
         *missing(findings.processes, count),
         *findings.problems,
         *elsewhere(table.ranks, findings.processes),
-        *((f"no process shows {of_ranks(compact(lacking))}",) if lacking else ()),
+        *nowhere(table.rank_count, known),
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))

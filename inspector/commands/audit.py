@@ -27,7 +27,7 @@ from ..analysis.report import diagnosis_as_json
 from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, methods_of, of_job
 from ..job.job import open_job
 from ..output.listing import Listing
-from ..output.render import heading
+from ..output.tables import heading
 from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console

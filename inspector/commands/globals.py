@@ -196,7 +196,7 @@ def which(options: argparse.Namespace) -> str:
 
 def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
     """How many of the variables that match differ between the ranks that are shown."""
-    from ..output.render import counted
+    from ..output.global_tables import counted
 
     ranks = sorted(chosen)
     if len(ranks) == 1 < present:
@@ -228,8 +228,9 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
     """Print the table of globals."""
     from rich.text import Text
 
+    from ..output.global_tables import add_global, print_apart, print_needless
     from ..output.listing import Listing
-    from ..output.render import add_global, heading, print_apart, print_needless
+    from ..output.tables import heading
 
     heading(screen, "Globals", summary)
     if read.values:

@@ -27,7 +27,7 @@ from pieglobalsfind.stacks.call_tree import Call
 from ..analysis.schema import NAME as REPORT
 from ..job.stacks import label
 from ..output.listing import Listing
-from ..output.render import heading, ranks_text
+from ..output.tables import heading, ranks_text
 from ..terminal.console import console
 from ..terminal.text import harmless, of_ranks
 from ..values.rank_values import RankValues, count, within

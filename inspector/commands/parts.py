@@ -102,7 +102,7 @@ def ranks(job: Job, options: argparse.Namespace) -> ReportPart:
     found = holdings(with_waits(job).table.ranks, read_payload(job.bulk))
 
     def show(screen: Console) -> None:
-        from ..output.render import print_memory, print_ranks
+        from ..output.rank_tables import print_memory, print_ranks
 
         print_ranks(found, screen)
         print_memory(found, screen)
@@ -122,7 +122,7 @@ def pointers(job: Job, options: argparse.Namespace) -> ReportPart:
     def show(screen: Console) -> None:
         from rich.text import Text
 
-        from ..output.render import print_pointers
+        from ..output.pointer_tables import print_pointers
 
         for alarm in audit.alarms:
             screen.print(Text(f"! {harmless(alarm.sentence)}", style="bold red"))
@@ -145,14 +145,14 @@ def payload(job: Job, options: argparse.Namespace) -> ReportPart:
         content = [what_if_as_json(case, link) for case in cases]
 
         def show_cases(screen: Console) -> None:
-            from ..output.render import print_what_if
+            from ..output.payload_tables import print_what_if
 
             print_what_if(cases, link, screen)
 
         return ReportPart(show_cases, {"what_if": content}, bool(cases))
 
     def show(screen: Console) -> None:
-        from ..output.render import print_payload
+        from ..output.payload_tables import print_payload
 
         print_payload(payloads, screen)
 

@@ -216,7 +216,7 @@ def show(recorder: Recorder, target: str, times: list[CallTime]) -> None:
     from rich.text import Text  # late: not for --json
 
     from ..output.listing import Listing
-    from ..output.render import heading
+    from ..output.tables import heading
     from ..terminal.console import console
 
     screen = console()

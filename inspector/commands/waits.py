@@ -129,7 +129,7 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
 
     from ..output.how import print_how
     from ..output.listing import Listing
-    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_cell
+    from ..output.tables import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_cell
     from ..terminal.console import console
 
     screen = console(only_tables)

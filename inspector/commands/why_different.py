@@ -26,7 +26,7 @@ from ..job.reading import add_way, read_target, way_of
 from ..job.stacks import Stacks, label, read_one
 from ..output.how import print_how
 from ..output.listing import Listing
-from ..output.render import heading
+from ..output.tables import heading
 from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless

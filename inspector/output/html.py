@@ -30,8 +30,11 @@ from ..analysis.rank_memory import holdings
 from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
 from ..analysis.verdict import Verdict
 from ..terminal.text import byte_count, declared, harmless, of_ranks
+from .global_tables import left_out, value_rows
 from .load_tables import RANK_COLUMNS, RankCells, sentences
-from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
+from .rank_tables import rank_row
+from .render import summary
+from .tables import MOST_RANK_ROWS, by_cells, range_text, ranks_text
 from .wait_chains import chains
 from .wait_picture import WaitDrawing, drawing, picture
 

@@ -19,7 +19,7 @@ from ..load.loads import SAMPLED, ElementLoad, Loads, Matrix, Place, RankLoad, T
 from ..load.sampling_error import surely_exceeds
 from ..terminal.text import byte_count, harmless, of_ranks
 from .listing import Listing
-from .render import has_records, heading
+from .tables import has_records, heading
 
 MOST_ROWS = 40  # ranks on a terminal; the busiest
 MOST_MATRIX = 16  # ranks whose messages are a matrix

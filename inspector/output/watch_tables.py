@@ -24,7 +24,7 @@ from ..job.stacks import Stacks, label
 from ..load.loads import between
 from ..terminal.text import byte_count, declared, harmless
 from .load_tables import RANK_COLUMNS, RankCells
-from .render import ranks_text, size_text
+from .tables import ranks_text, size_text
 from .wait_chains import ChainRoot, chains
 
 RANKS, STACKS, GLOBALS, PAYLOAD, WAITS, LOAD = VIEWS = ("ranks", "stacks", "globals", "payload", "waits", "load")

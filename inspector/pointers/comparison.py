@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
-from pieglobalsfind.targets.paused import merged
+from pieglobalsfind.targets.ranges import merged
 
 from .evidence import MANGLED, PROVEN, Ground
 from .findings import HEAP, PointerFinding, right_value, verdict_of

@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.saved_context import is_return_address
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import RankTable, Rebase, Region
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target, read_or_none
-from pieglobalsfind.targets.paused import NEAR
+from pieglobalsfind.targets.pausing import NEAR
 
 Code = list[tuple[int, int, int]]  # ascending: where the code of a copy begins and ends, and the rank's index
 

@@ -25,7 +25,8 @@ from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.stack_marks import StackMarks
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import Pause, PausedTarget, Room, pause
+from pieglobalsfind.targets.paused import Pause, PausedTarget
+from pieglobalsfind.targets.pausing import Room, pause
 
 RENEWAL = 2.0  # seconds after which ranks are found again at the earliest, where that takes longer than to read them
 LEAST_BETWEEN = 20  # times as long as finding them took

@@ -15,19 +15,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
-from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
+from pieglobalsfind.dwarf.cfi import CodeFile, Rules
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import SCAN, Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.model import SCAN, Absent, Rank, RankTable, Region
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
-from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
+from pieglobalsfind.stacks.code_places import CodePlaces, Place
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.signal_frame import interrupted, is_signal_return
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
 from pieglobalsfind.stacks.unwind_cache import StackShape, Used, is_of, met_before, recognized, shape_of, window
-from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
 
@@ -85,18 +84,15 @@ class Walker:
         self._contexts = contexts
         self._symbolizer = symbolizer
         self._threads: Optional[dict[int, KernelThread]] = None
-        self._files: dict[str, Optional[CodeFile]] = {}
-        self._arguments: dict[str, Optional[ArgumentReader]] = {}
-        self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
-        self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
-        self._places: dict[int, Union[tuple[str, int], Absent]] = {}
-        self._signal_returns: set[int] = set()
+        self._code = CodePlaces(target, table, translator, symbolizer)
+        self._stacks: dict[tuple[Place, ...], tuple[Call, ...]] = {}
         self._shapes: list[StackShape] = []  # the one that was met last comes first
 
     def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
         """The same for a later moment of a process whose code lies where it did; names and rules are kept."""
         later = copy(self)
         later._target, later._table, later._contexts, later._threads = target, table, contexts, None
+        later._code = self._code.at_moment(target, table)
         return later
 
     @property
@@ -123,9 +119,7 @@ class Walker:
                 for rank in left[:alone]:
                     yield rank, self._stack_or_why(rank)
                 left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
-        for file in self._files.values():
-            if file is not None:
-                file.keep()
+        self._code.keep()
 
     def _stack_or_why(self, rank: Rank) -> Union[UnwoundStack, RanklensError]:
         try:
@@ -203,7 +197,7 @@ class Walker:
         pcs, ends = self._walk(stack, dict(registers), is_call=is_call)
         found: list[tuple[int, Call]] = []
         for at, pc in enumerate(pcs):
-            for call in self._calls(pc):
+            for call in self._code.calls(pc):
                 found.append((pc + (at > 0 or is_call), call))
                 if call.function == MAIN:
                     return tuple(found), ""
@@ -237,26 +231,21 @@ class Walker:
         outer = [one[processor.stack_pointer] for one in (*kept[1:], registers)]
         return [Activation(pc, one, cfa, processor) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
 
-    def place(self, pc: int) -> Union[tuple[str, int], Absent]:
+    def place(self, pc: int) -> Place:
         """The file that code is from, and its p_vaddr there."""
-        return self._place(pc)
+        return self._code.place(pc)
 
     def calls(self, pc: int) -> tuple[Call, ...]:
         """The calls at an address of code, inlined ones first; one without a name where nothing is known."""
-        return self._calls(pc)
+        return self._code.calls(pc)
 
     def file(self, path: str) -> Optional[CodeFile]:
         """A file's tables, None if it can't be opened."""
-        return self._file(path)
+        return self._code.file(path)
 
     def arguments(self, path: str) -> Optional[ArgumentReader]:
         """Where a file's functions have their arguments, None if it can't be opened."""
-        if path not in self._arguments:
-            from pieglobalsfind.dwarf.call_arguments import ArgumentReader  # late: stacks alone need no arguments
-
-            file = self._file(path)
-            self._arguments[path] = ArgumentReader(file) if file is not None else None
-        return self._arguments[path]
+        return self._code.arguments(path)
 
     def location(self, rank: Rank, is_call: Callable[[str, str], bool]) -> Optional[Call]:
         """The innermost call in the program's own copy, None if there is none; raises as `stack` does.
@@ -268,7 +257,7 @@ class Walker:
         for pc in pcs:
             owner = self._translator.owner(pc)
             mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
-            calls = self._calls(pc)
+            calls = self._code.calls(pc)
             is_program = owner.object is not None and self._table.objects[owner.object].is_program
             if mine and is_program and not is_call(calls[-1].function, inner):
                 return calls[0]
@@ -343,20 +332,20 @@ class Walker:
             pcs.append(pc - is_call)
             if kept is not None:
                 kept.append(dict(registers))
-            rules = self._rules(pc - is_call)
+            rules = self._code.rules(pc - is_call)
             if rules is None and is_signal_return(processor, memory, pc):
                 try:
                     caller = interrupted(processor, memory, registers[processor.stack_pointer])
                 except MemoryUnreadable:
                     return pcs, f"the frame at {pc:#x} can't be read"
-                self._signal_returns.add(pc)
+                self._code.signal_returns.add(pc)
                 pcs[-1] = pc
                 registers.clear()
                 registers.update(caller)
                 is_call = False
                 continue
             if rules is None:
-                place = self._place(pc - is_call)
+                place = self._code.place(pc - is_call)
                 why = f", {place.reason}" if isinstance(place, Absent) else ""
                 return pcs, f"there is no unwind information for {pc:#x}{why}"
             if rules.is_last:
@@ -378,7 +367,7 @@ class Walker:
         frames: list[Used] = []
         words: dict[int, int] = {}
         for pc, caller in zip(pcs, kept[1:]):
-            rules = self._rules(pc)
+            rules = self._code.rules(pc)
             if rules is None:  # a signal's frame, whose caller is found by more than a shape holds
                 return
             if rules.is_last:
@@ -393,33 +382,10 @@ class Walker:
         if shape.extent <= CHUNK:
             self._shapes = [shape, *self._shapes[: MOST_SHAPES - 1]]
 
-    def _rules(self, pc: int) -> Optional[Rules]:
-        place = self._place(pc)
-        if isinstance(place, Absent):
-            return None
-        file = self._file(place[0])
-        return file.rules(place[1]) if file is not None else None
-
-    def _place(self, pc: int) -> Union[tuple[str, int], Absent]:
-        found = self._places.get(pc)
-        if found is None:
-            in_file = self._symbolizer.place_in_file(self._translator.owner(pc))
-            found = (vdso_place(self._target, pc) or in_file) if isinstance(in_file, Absent) else in_file
-            self._places[pc] = found
-        return found
-
-    def _file(self, path: str) -> Optional[CodeFile]:
-        if path not in self._files:
-            try:
-                self._files[path] = code_file(path)
-            except ObjectFileError:
-                self._files[path] = None
-        return self._files[path]
-
     # ---- naming ----
 
     def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> UnwoundStack:
-        key = tuple(map(self._place, pcs))
+        key = tuple(map(self._code.place, pcs))
         if key not in self._stacks:
             self._stacks[key] = self._all_calls(pcs)
         calls = self._stacks[key]
@@ -428,37 +394,11 @@ class Walker:
     def _all_calls(self, pcs: list[int]) -> tuple[Call, ...]:
         calls: list[Call] = []
         for pc in pcs:
-            for call in self._calls(pc):
+            for call in self._code.calls(pc):
                 calls.append(call)
                 if call.function == MAIN:
                     return tuple(reversed(calls))
         return tuple(reversed(calls))
-
-    def _calls(self, pc: int) -> tuple[Call, ...]:
-        if pc in self._signal_returns:
-            return (Call(SIGNAL_HANDLER),)
-        place = self._place(pc)
-        if isinstance(place, Absent):
-            return (Call("??"),)
-        if place not in self._named:
-            self._named[place] = self._name(pc, *place)
-        return self._named[place]
-
-    def _name(self, pc: int, path: str, vaddr: int) -> tuple[Call, ...]:
-        owner = self._translator.owner(pc)
-        library = library_of(self._table, owner) or path  # where it can be opened may be another name
-        file = self._file(path)
-        calls = file.calls(vaddr) if file is not None else ()
-        if calls:
-            return tuple(Call(call.function, call.file, call.line, library) for call in calls)
-        symbol = self._symbolizer.symbol(owner)
-        return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=library),)
-
-
-def library_of(table: RankTable, owner: Owner) -> str:
-    """The program or library that an address is of, as the target names it; "" if it is of none."""
-    name = owner.path if owner.object is None else table.objects[owner.object].path
-    return name.removesuffix(" (deleted)")
 
 
 def _go_to_caller(processor: Processor, registers: dict[int, int], rules: Rules, memory: Memory, is_call: bool) -> bool:

@@ -1,78 +1,28 @@
-"""Running processes as they were at one moment: stopped for milliseconds, copied, and read after they continue.
+"""Running processes as they were at one moment: they were stopped for milliseconds, copied, and go on.
 
-Takes live targets and what is to be copied of each (`Plan`); gives targets that answer from the copies. What was not
-copied is read from the running process only where it can't change; a read of anything else fails, and is noted, so that
-the next pause can copy it. It knows nothing of ranks.
+A target answers from the copy (pausing.py makes it). What was not copied is read from the running process only where it
+can't change; a read of anything else fails, and is noted, so that the next pause can copy it.
 """
 
 from __future__ import annotations
 
-import array
-import gc
-import mmap
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from functools import cached_property
-from itertools import islice
+from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
-from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
+from pieglobalsfind.target import KernelThread, read_or_none
 from pieglobalsfind.targets.live import CHECKED_READ, LiveTarget, sparse_bytes
-from pieglobalsfind.targets.priority import highest
-from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
-from pieglobalsfind.targets.scattered_words import ScatteredWords
-
-Range = tuple[int, int]  # start, end
+from pieglobalsfind.targets.ranges import Range, merged, without
+from pieglobalsfind.targets.stand_in import StandIn
 
 PAGE = 4096
-GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
-BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
-LARGEST_COPY = 1 << 30  # bytes
-SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may have grown when the process stands still
-NEAR = 1 << 18  # bytes from a stack pointer on that are copied of a stack that no plan knows
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
-MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOTHING = memoryview(b"")
 NOT_COPIED = "it was not copied while the process stood still"
-TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
-
-
-@dataclass(frozen=True)
-class StackPlan:
-    """A stack of which the part in use is copied: from the word at `pointer` (0: unknown), or a thread's stack pointer.
-
-    `expected` is how many bytes at its end are copied where neither leads into it.
-    """
-
-    start: int
-    end: int
-    pointer: int
-    expected: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it.
-
-    `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
-    it stands still. `other_stacks`: what threads have put last on stacks that are not in `stacks` is copied, too.
-    """
-
-    ranges: tuple[Range, ...] = ()
-    stacks: tuple[StackPlan, ...] = ()
-    unsettled: tuple[Range, ...] = ()
-    untouched: tuple[Range, ...] = ()
-    other_stacks: bool = False
-
-    def enlarged(self, ranges: Iterable[Range]) -> Plan:
-        """Return a plan with more ranges."""
-        return replace(self, ranges=merged((*self.ranges, *ranges)))
 
 
 @dataclass(frozen=True)
@@ -100,48 +50,21 @@ class Pause:
         return f"{stood}: all figures are of one moment"
 
 
-class _OfProcess:
-    """What a stand-in for a live process has of it."""
-
-    def __init__(self, live: LiveTarget) -> None:
-        self.live = live
-
-    @cached_property
-    def _maps(self) -> ProcMaps:
-        return self.live.maps()
-
-    @property
-    def pid(self) -> int:
-        """Return the process's id."""
-        return self.live.pid
-
-    @property
-    def description(self) -> str:
-        """Return what messages call the target."""
-        return self.live.description
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether readers must expect changes: not of a copy, and a rehearsal does not care."""
-        return False
-
-    def open_path(self, path: str) -> Optional[str]:
-        """Return a path by which this process can open the target's file, or None."""
-        return self.live.open_path(path)
-
-
-class PausedTarget(_OfProcess):
+class PausedTarget(StandIn):
     """One process as it was during a pause."""
 
     def __init__(
         self,
         live: LiveTarget,
-        pieces: _Pieces,
+        pieces: Pieces,
         threads: Sequence[KernelThread],
         pause: Pause,
         untouched: Sequence[Range] = (),
+        maps: Optional[ProcMaps] = None,
     ) -> None:
         super().__init__(live)
+        if maps is not None:
+            self._maps = maps
         self.pause = pause
         self._pieces = pieces
         self._threads = tuple(threads)
@@ -151,6 +74,7 @@ class PausedTarget(_OfProcess):
         self._unmapped: list[Range] = []
         self.others: dict[int, PausedTarget] = {}
         self.runtime = ""  # whose data the plan was made by, for who reads the copy
+        self.lacks_ranks = False  # whether anything is unknown of a rank's thread, says who reads the copy
 
     def read(self, address: int, size: int) -> bytes:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
@@ -200,7 +124,11 @@ class PausedTarget(_OfProcess):
         if mapping.writable and not self.rest_is_live:
             self._missed.append(wanted)
             return None
-        return self.live.read(at, min(end, mapping.end) - at)
+        try:
+            return self.live.read(at, min(end, mapping.end) - at)
+        except MemoryUnreadable:  # it has left the process since
+            self._missed.append(wanted)
+            return None
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """Read many ranges, None for each that was not copied."""
@@ -215,7 +143,7 @@ class PausedTarget(_OfProcess):
         return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
-        """As they were shortly after the process stood still, when they were first asked for."""
+        """As they were while the process stood still, if the plan was with maps, else shortly after that."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
@@ -256,7 +184,7 @@ class PausedTarget(_OfProcess):
         return (page for (page, _), byte in zip(places, self.live.read_many(places)) if byte is not None)
 
 
-class _Pieces:
+class Pieces:
     """What was copied, in ascending order of address, without overlaps."""
 
     def __init__(self, pieces: Iterable[tuple[int, memoryview]]) -> None:
@@ -303,284 +231,3 @@ class _Pieces:
             if low < high:
                 yield low, high
             at += 1
-
-
-# ---- the pause ----
-
-
-class Room:
-    """What the next pause of one process uses again: memory, whose first use costs most, and where stacks began."""
-
-    def __init__(self) -> None:
-        self._view = memoryview(b"")
-        self._copier: Optional[_Copier] = None
-
-    def copier(self, live: LiveTarget, plan: Plan) -> _Copier:
-        """The copier of the last pause, if it was of the same plan."""
-        if self._copier is None or self._copier.live is not live or self._copier.plan is not plan:
-            self._copier = _Copier(live, plan, self)
-        return self._copier
-
-    def of(self, size: int) -> memoryview:
-        """At least so many bytes; what they held is lost."""
-        if len(self._view) < size:
-            self._view = _room(size)
-        return self._view
-
-
-def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = None) -> list[PausedTarget]:
-    """Stop all of them, copy what the plans say, and let all of them continue.
-
-    `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
-    be traced, has ended, or if a plan is too large.
-    """
-    copiers = [(room or Room()).copier(live, plan) for live, plan in processes]
-    if sum(copier.size for copier in copiers) > LARGEST_COPY:
-        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        stopped = _copied(copiers)
-    finally:
-        if collects:
-            gc.enable()
-    return [copier.target(stopped) for copier in copiers]
-
-
-def _copied(copiers: Sequence[_Copier]) -> Pause:
-    seconds = 0.0
-    for _ in range(MOST_SETTLING):
-        with highest():
-            standstill = Standstill([copier.live.pid for copier in copiers])
-            try:
-                taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
-                is_settled = _read(copiers, standstill)
-            finally:
-                standstill.release()
-                seconds += standstill.ended - standstill.began
-        if is_settled:
-            return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
-    raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
-
-
-def _read(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
-    """Read registers and memory of all; False, and no memory, if a thread stands between two ranks."""
-    for copier in copiers:
-        copier.read_registers(standstill)
-    is_settled = all(copier.is_settled for copier in copiers)
-    if is_settled:
-        for copier in copiers:
-            copier.copy()
-    return is_settled
-
-
-class _Copier:
-    """Copies one process while it stands still; everything that can be is done before, or after.
-
-    Before the pause, `_vectors` says where each stack's part in use began then, or in the last pause. The pause changes
-    it for those stacks that have another one now.
-    """
-
-    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
-        self.live = live
-        self.plan = plan
-        self._unsettled = plan.unsettled
-        self._untouched = plan.untouched
-        self._other_stacks = plan.other_stacks
-        self._maps = live.maps() if plan.other_stacks else ()
-        stacks = sorted(plan.stacks, key=lambda one: one.start)
-        self._starts = [stack.start for stack in stacks]
-        self._ends = [stack.end for stack in stacks]
-        self._expected = [max(stack.start, stack.end - stack.expected) for stack in stacks]
-        self._pointers = ScatteredWords(live, [stack.pointer for stack in stacks])
-        self._words = self._pointers.read()
-        begins = [self._begin_of(at, pointer) for at, pointer in enumerate(self._words)]
-        self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
-        self._first_stack = 2 * len(plan.ranges)
-        self.size = sum(self._vectors[1::2])
-        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH))
-        self._registers: list[tuple[int, Optional[bytes]]] = []
-        self._lost: list[int] = []
-
-    def read_registers(self, standstill: Standstill) -> None:
-        self._registers = [(tid, raw_registers(tid)) for tid in standstill.threads(self.live.pid)]
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no thread stands between two ranks."""
-        pcs = [raw_pc_and_stack_pointer(raw)[0] for _, raw in self._registers if raw is not None]
-        return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
-
-    def copy(self) -> None:
-        self._follow_ranks()
-        self._follow_threads()
-        total = sum(self._vectors[1::2])
-        if total > len(self._room):
-            self._room = _room(min(total, LARGEST_COPY))
-        self._lost = self.live.copy_into(self._room, self._vectors)
-
-    def _follow_ranks(self) -> None:
-        """Take each stack from where it begins now."""
-        words = self._pointers.read()
-        if words != self._words:
-            for at, (before, now) in enumerate(zip(self._words, words)):
-                if before != now:
-                    self._begin(at, self._begin_of(at, now))
-            self._words = words
-
-    def _follow_threads(self) -> None:
-        """Take the stacks on which threads are from their stack pointers, if these are lower."""
-        for _, raw in self._registers:
-            pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
-            at = bisect_right(self._starts, pointer) - 1
-            if at >= 0 and pointer < self._ends[at]:
-                planned = self._vectors[self._first_stack + 2 * at]
-                self._begin(at, min(planned, max(self._starts[at], pointer - BELOW) & -8))
-            elif self._other_stacks and pointer:
-                self._take_other_stack(pointer)
-
-    def _take_other_stack(self, pointer: int) -> None:
-        """Take what a thread has last put on a stack that no plan knows."""
-        mapping = mapping_at(self._maps, pointer)
-        if mapping is not None and mapping.writable:
-            begin = max(mapping.start, pointer - BELOW) & -8
-            self._vectors.extend((begin, min(mapping.end, pointer + NEAR) - begin))
-
-    def _begin_of(self, at: int, pointer: int) -> int:
-        """Where the part in use of a stack begins, by the word that leads into it."""
-        start = self._starts[at]
-        return (max(start, pointer - BELOW) if start <= pointer < self._ends[at] else self._expected[at]) & -8
-
-    def _begin(self, at: int, begin: int) -> None:
-        vector = self._first_stack + 2 * at
-        self._vectors[vector : vector + 2] = array.array("Q", (begin, self._ends[at] - begin))
-
-    def target(self, stopped: Pause) -> PausedTarget:
-        threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
-        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped, tuple(self._still_untouched()))
-
-    def _still_untouched(self) -> Iterator[Range]:
-        """What has no memory even now, after the pause: it was zeros in it."""
-        for start, end in self._untouched:
-            yield from without(start, end, [*self.live.populated(start, end)])
-
-    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
-        at, lost = 0, set(self._lost)
-        for index, (address, size) in enumerate(zip(self._vectors[::2], self._vectors[1::2])):
-            if index not in lost:
-                yield address, self._room[at : at + size]
-            at += size
-
-
-def _vectors(ranges: Iterable[Range]) -> array.array[int]:
-    """Addresses and sizes in turns, as struct iovec has them."""
-    return array.array("Q", [number for start, end in ranges for number in (start, end - start)])
-
-
-def _room(size: int) -> memoryview:
-    """Memory whose pages are there already: the kernel makes none while the process stands still."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0x8000)
-    return memoryview(mmap.mmap(-1, max(size, 1), flags=flags))
-
-
-# ---- a rehearsal ----
-
-
-class RecordedTarget(_OfProcess):
-    """A running process, read as if it stood still, and everything that is read of its writable memory noted.
-
-    What it gives may be torn: it tells where things lie, not what they are.
-    """
-
-    def __init__(self, live: LiveTarget) -> None:
-        super().__init__(live)
-        self._read: list[Range] = []
-        self._searched = 0, 0
-
-    def read(self, address: int, size: int) -> bytes:
-        """Read memory and note the range."""
-        data = self.live.read(address, size)
-        self._note(address, size)
-        return data
-
-    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        """Read many ranges and note them."""
-        found = self.live.read_many(places)
-        for place, data in zip(places, found):
-            if data is not None:
-                self._note(*place)
-        return found
-
-    def _note(self, address: int, size: int) -> None:
-        first, last = self._searched
-        if first <= address < last and (address - first) % PIECE == 0 and size >= min(PIECE, last - address):
-            return  # a piece of what is searched: what is found there is read again
-        self._read.append((address & -GRAIN, -(-(address + size) // GRAIN) * GRAIN))
-
-    def populated(self, start: int, end: int) -> Iterator[Range]:
-        """Yield the populated ranges, and note which one is being searched."""
-        for first, last in self.live.populated(start, end):
-            self._searched = first, last
-            yield first, last
-        self._searched = 0, 0
-
-    def maps(self) -> Sequence[MemoryMapping]:
-        """Return the memory map."""
-        return self._maps
-
-    def threads(self) -> Sequence[KernelThread]:
-        """Return the kernel threads."""
-        return self.live.threads()
-
-    def file_identity(self, path: str) -> Optional[bytes]:
-        """Return the build-id in memory of a mapped file, or None."""
-        return self.live.file_identity(path)
-
-    def check_is_alive(self) -> None:
-        """Raise `TargetEndedError` if the process has ended."""
-        self.live.check_is_alive()
-
-    def check_program(self) -> None:
-        """Raise `TargetError` if the process runs another program now."""
-        self.live.check_program()
-
-    def noted(self) -> tuple[Range, ...]:
-        """What was read of memory that may change."""
-        writable = [(mapping.start, mapping.end) for mapping in self._maps if mapping.writable]
-        return intersected(merged(self._read), writable)
-
-
-def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Ascending, without overlaps; what touches is one."""
-    found: list[Range] = []
-    for start, end in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        elif start < end:
-            found.append((start, end))
-    return tuple(found)
-
-
-def without(start: int, end: int, others: Sequence[Range]) -> tuple[Range, ...]:
-    """The parts of [start, end) that lie in none of other ascending ranges."""
-    found, at = [], start
-    for low, high in islice(others, max(bisect_right(others, (start, 1 << 64)) - 1, 0), None):
-        if low >= end:
-            break
-        if at < low:
-            found.append((at, low))
-        at = max(at, high)
-    return (*found, (at, end)) if at < end else tuple(found)
-
-
-def intersected(ranges: Sequence[Range], allowed: Sequence[Range]) -> tuple[Range, ...]:
-    """The parts of ascending ranges that lie in other ascending ones."""
-    found, at = [], 0
-    for start, end in ranges:
-        while at < len(allowed) and allowed[at][1] <= start:
-            at += 1
-        for low, high in allowed[at:]:
-            if low >= end:
-                break
-            found.append((max(start, low), min(end, high)))
-    return tuple(found)

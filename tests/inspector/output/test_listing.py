@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from inspector.output.listing import FOLDED, Listing
-from inspector.output.render import ranks_cell
+from inspector.output.tables import ranks_cell
 from inspector.terminal.console import console
 from pieglobalsfind.ranks import rankset
 

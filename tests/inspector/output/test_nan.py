@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.analysis.globals import GlobalValues, Group
-from inspector.output.render import LONGEST_VALUE, MOST_GROUPS, is_nan, value_rows, with_nan
+from inspector.output.global_tables import LONGEST_VALUE, MOST_GROUPS, is_nan, value_rows, with_nan
 from pieglobalsfind.ranks.rankset import compact
 
 

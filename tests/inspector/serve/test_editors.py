@@ -99,28 +99,36 @@ def test_gdbs_own_adapter(gdb: Path, program: Path, port: str, tmp_path: Path) -
         check_rank(adapter, "No symbol", VALUES)
 
 
+BEFORE = (  # of the configuration's own commands
+    "-gdb-set mi-async on",
+    '-interpreter-exec console "set pagination off"',
+    '-interpreter-exec console "set debuginfod enabled off"',
+    "-gdb-set auto-solib-add on",
+)
 LOOK = (
     "-thread-info",
-    "-stack-list-frames",
-    "-stack-select-frame LEVEL",
-    *(f'-var-create - * "{expression}"' for expression in VALUES),
-    '-var-create - * "nonsense"',
+    "-stack-list-frames --thread 1 0 1000",
+    *(f'-var-create --thread 1 --frame LEVEL - * "{expression}"' for expression in VALUES),
+    '-var-create --thread 1 --frame LEVEL - * "nonsense"',
     "-target-detach",
     "-gdb-exit",
 )
 
 
 def answers(gdb: Path, first: list[str], level: str) -> str:
-    typed = "".join(f"{command.replace('LEVEL', level)}\n" for command in [*first, *LOOK])
-    words = [str(gdb), *OF_GDB, "--interpreter=mi3"]
+    typed = "".join(f"{command.replace('LEVEL', level)}\n" for command in [*BEFORE, *first, *LOOK])
+    words = [str(gdb), *OF_GDB, "--interpreter=mi"]
     return subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def test_as_cppdbg_speaks(gdb: Path, program: Path, port: str) -> None:
-    """Its own adapter is not in any registry that we use: these are the commands that it sends."""
+    """Its adapter is in no registry that we use: these are the commands by which its sources (MIEngine) carry out ours.
+
+    With `customLaunchSetupCommands` it sends these alone, and names no program.
+    """
     wanted = configuration("cppdbg", program, port)
     assert wanted["launchCompleteCommand"] == "None", "it lets the job run otherwise"
-    first = [f"-file-exec-and-symbols {program}", *(each["text"] for each in wanted["customLaunchSetupCommands"])]
+    first = [each["text"] for each in wanted["customLaunchSetupCommands"]]
     frames = re.findall(r'level="(\d+)",[^}]*?func="(\w+)"[^}]*?fullname="([^"]+)"', answers(gdb, first, "0"))
     assert frames[0][1:] == ("main", str(SOURCES / "fields_main.cpp")), "what a click shows"
     said = answers(gdb, first, frames[0][0])

@@ -1,0 +1,225 @@
+"""Stops processes for milliseconds and copies what a plan lists of each, in a few calls of process_vm_readv.
+
+Takes live targets and plans; gives targets that answer from the copies (paused.py). It knows nothing of ranks.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import mmap
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Optional
+
+from pieglobalsfind.errors import NotStoppableError
+from pieglobalsfind.memory_map import ProcMaps, mapping_at
+from pieglobalsfind.target import KernelThread
+from pieglobalsfind.targets.copy_plan import Plan
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import Pause, PausedTarget, Pieces
+from pieglobalsfind.targets.priority import highest
+from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
+from pieglobalsfind.targets.ranges import Range, without
+from pieglobalsfind.targets.scattered_words import ScatteredWords
+
+BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
+LARGEST_COPY = 1 << 30  # bytes
+SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may have grown when the process stands still
+NEAR = 1 << 18  # bytes from a stack pointer on that are copied of a stack that no plan knows
+MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
+
+
+class Room:
+    """What the next pause of one process uses again: memory, whose first use costs most, and where stacks began."""
+
+    def __init__(self) -> None:
+        self._view = memoryview(b"")
+        self._copier: Optional[_Copier] = None
+
+    def copier(self, live: LiveTarget, plan: Plan) -> _Copier:
+        """The copier of the last pause, if it was of the same plan."""
+        if self._copier is None or self._copier.live is not live or self._copier.plan is not plan:
+            self._copier = _Copier(live, plan, self)
+        return self._copier
+
+    def of(self, size: int) -> memoryview:
+        """At least so many bytes; what they held is lost."""
+        if len(self._view) < size:
+            self._view = _room(size)
+        return self._view
+
+
+def pause(
+    processes: Sequence[tuple[LiveTarget, Plan]],
+    room: Optional[Room] = None,
+    again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]] = None,
+) -> list[PausedTarget]:
+    """Stop all of them, copy what the plans say, and let all of them continue.
+
+    `room` is for one process of which the last pause's copy is not needed any more. `again` makes other plans while the
+    processes stand still, which takes longer: for those that change faster than a plan can be made. Raises
+    `TargetError` if one may not be traced, has ended, or if a plan is too large.
+    """
+    copiers = _sized([(room or Room()).copier(live, plan) for live, plan in processes])
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        copiers, stopped = _copied(copiers, again)
+    finally:
+        if collects:
+            gc.enable()
+    return [copier.target(stopped) for copier in copiers]
+
+
+def _sized(copiers: list[_Copier]) -> list[_Copier]:
+    """The same; raises `NotStoppableError` if they would copy too much."""
+    if sum(copier.size for copier in copiers) > LARGEST_COPY:
+        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    return copiers
+
+
+def _copied(
+    copiers: list[_Copier], again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]]
+) -> tuple[list[_Copier], Pause]:
+    """Which copiers have copied, and how long that took."""
+    seconds = 0.0
+    for _ in range(MOST_SETTLING):
+        with highest():
+            standstill = Standstill([copier.live.pid for copier in copiers])
+            try:
+                taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
+                is_settled = _is_settled(copiers, standstill)
+                if is_settled and again is not None:
+                    copiers = _sized([_Copier(live, plan, Room()) for live, plan in again()])
+                    is_settled = _is_settled(copiers, standstill)
+                for copier in copiers if is_settled else ():
+                    copier.copy()
+            finally:
+                standstill.release()
+                seconds += standstill.ended - standstill.began
+        if is_settled:
+            return copiers, Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
+    raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
+
+
+def _is_settled(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
+    """Read all registers; False if a thread stands between two ranks."""
+    for copier in copiers:
+        copier.read_registers(standstill)
+    return all(copier.is_settled for copier in copiers)
+
+
+class _Copier:
+    """Copies one process while it stands still; everything that can be is done before, or after.
+
+    Before the pause, `_vectors` says where each stack's part in use began then, or in the last pause. The pause changes
+    it for those stacks that have another one now.
+    """
+
+    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
+        self.live = live
+        self.plan = plan
+        self._maps_then: Optional[ProcMaps] = None
+        self._unsettled = plan.unsettled
+        self._untouched = plan.untouched
+        self._other_stacks = plan.other_stacks
+        self._maps = live.maps() if plan.other_stacks else ()
+        stacks = sorted(plan.stacks, key=lambda one: one.start)
+        self._starts = [stack.start for stack in stacks]
+        self._ends = [stack.end for stack in stacks]
+        self._expected = [max(stack.start, stack.end - stack.expected) for stack in stacks]
+        self._pointers = ScatteredWords(live, [stack.pointer for stack in stacks])
+        self._words = self._pointers.read()
+        begins = [self._begin_of(at, pointer) for at, pointer in enumerate(self._words)]
+        self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
+        self._first_stack = 2 * len(plan.ranges)
+        self.size = sum(self._vectors[1::2])
+        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH))
+        self._registers: list[tuple[int, Optional[bytes]]] = []
+        self._lost: list[int] = []
+
+    def read_registers(self, standstill: Standstill) -> None:
+        self._registers = [(tid, raw_registers(tid)) for tid in standstill.threads(self.live.pid)]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no thread stands between two ranks."""
+        pcs = [raw_pc_and_stack_pointer(raw)[0] for _, raw in self._registers if raw is not None]
+        return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
+
+    def copy(self) -> None:
+        self._maps_then = self.live.maps() if self.plan.with_maps else None
+        self._follow_ranks()
+        self._follow_threads()
+        total = sum(self._vectors[1::2])
+        if total > len(self._room):
+            self._room = _room(min(total, LARGEST_COPY))
+        self._lost = self.live.copy_into(self._room, self._vectors)
+
+    def _follow_ranks(self) -> None:
+        """Take each stack from where it begins now."""
+        words = self._pointers.read()
+        if words != self._words:
+            for at, (before, now) in enumerate(zip(self._words, words)):
+                if before != now:
+                    self._begin(at, self._begin_of(at, now))
+            self._words = words
+
+    def _follow_threads(self) -> None:
+        """Take the stacks on which threads are from their stack pointers, if these are lower."""
+        for _, raw in self._registers:
+            pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
+            at = bisect_right(self._starts, pointer) - 1
+            if at >= 0 and pointer < self._ends[at]:
+                planned = self._vectors[self._first_stack + 2 * at]
+                self._begin(at, min(planned, max(self._starts[at], pointer - BELOW) & -8))
+            elif self._other_stacks and pointer:
+                self._take_other_stack(pointer)
+
+    def _take_other_stack(self, pointer: int) -> None:
+        """Take what a thread has last put on a stack that no plan knows."""
+        mapping = mapping_at(self._maps, pointer)
+        if mapping is not None and mapping.writable:
+            begin = max(mapping.start, pointer - BELOW) & -8
+            self._vectors.extend((begin, min(mapping.end, pointer + NEAR) - begin))
+
+    def _begin_of(self, at: int, pointer: int) -> int:
+        """Where the part in use of a stack begins, by the word that leads into it."""
+        start = self._starts[at]
+        return (max(start, pointer - BELOW) if start <= pointer < self._ends[at] else self._expected[at]) & -8
+
+    def _begin(self, at: int, begin: int) -> None:
+        vector = self._first_stack + 2 * at
+        self._vectors[vector : vector + 2] = array.array("Q", (begin, self._ends[at] - begin))
+
+    def target(self, stopped: Pause) -> PausedTarget:
+        threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
+        untouched = tuple(self._still_untouched())
+        return PausedTarget(self.live, Pieces(self._pieces()), threads, stopped, untouched, self._maps_then)
+
+    def _still_untouched(self) -> Iterator[Range]:
+        """What has no memory even now, after the pause: it was zeros in it."""
+        for start, end in self._untouched:
+            yield from without(start, end, [*self.live.populated(start, end)])
+
+    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
+        at, lost = 0, set(self._lost)
+        for index, (address, size) in enumerate(zip(self._vectors[::2], self._vectors[1::2])):
+            if index not in lost:
+                yield address, self._room[at : at + size]
+            at += size
+
+
+def _vectors(ranges: Iterable[Range]) -> array.array[int]:
+    """Addresses and sizes in turns, as struct iovec has them."""
+    return array.array("Q", [number for start, end in ranges for number in (start, end - start)])
+
+
+def _room(size: int) -> memoryview:
+    """Memory whose pages are there already: the kernel makes none while the process stands still."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0x8000)
+    return memoryview(mmap.mmap(-1, max(size, 1), flags=flags))
