@@ -45,7 +45,8 @@ def suspended(
     stacks.update(_start(maps, stack_pointer(thread, processor)) for thread in target.threads())
     claims: dict[int, set[NamedContext]] = {}
     for one in named:
-        index = rank_of(one.context) if _start(maps, one.word) not in stacks else None
+        is_on_stack = _start(maps, one.word) in stacks or rank_of(one.word) is not None
+        index = None if is_on_stack else rank_of(one.context)
         if index is not None:
             claims.setdefault(index, set()).add(one)
     places = Counter(_start(maps, one.word) for several in claims.values() for one in several)
