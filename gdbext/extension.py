@@ -19,7 +19,8 @@ from gdbext.gdb_api import hooks, inline_callers
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.inline_callers import PcWrite
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
-from gdbext.gdb_api.momentary_breakpoints import InlineFinish
+from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
+from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.unread_libraries import UnreadLibraries
@@ -28,6 +29,8 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
+from gdbext.symbols.unread_program import speak_its_language
+from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
@@ -85,7 +88,9 @@ class Extension:
         self.breakpoints.watch_events()
 
     def begin(self) -> None:
-        """Select the rank that runs on the thread, if there is a process already."""
+        """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
+        with warnings("GDB reads conditions in another language than the program's"):
+            self.face.state().focus.language_until_then = speak_its_language()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
                 if self.face.follow():
@@ -105,13 +110,12 @@ class Extension:
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
+        Resumed.end()
         self._changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
-        caught = [gdb_breakpoint for gdb_breakpoint in stopped_at if catches_in_code(gdb_breakpoint)]
-        if caught and not any(
-            gdb_breakpoint.commands or gdb_breakpoint.temporary for gdb_breakpoint in caught
-        ):  # what GDB still has to do for those
+        is_lost = any(map(catches_in_code, stopped_at)) or (hit and self.face.has_originals())
+        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # what GDB still has to do for those
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -124,14 +128,14 @@ class Extension:
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
-            self._tell_changes(any(isinstance(one, Follower) and one.is_silenced for one in stopped_at))
+            self._tell_changes(any(map(tells_change, stopped_at)))
             self.face.watches.tell_ends()
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
         self._settle()  # what GDB has told meanwhile
-        # In non-stop mode GDB goes back to the user's thread. At its end it crashes over what was not carried out yet.
+        # In non-stop mode GDB goes back to the user's thread.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():
-            gdb.post_event(self._follow_thread)
+            post(self._follow_thread)
 
     def _tell_changes(self, are_reason: bool) -> None:
         """Of what is watched, where GDB does not; if it has stopped for them, then in the rank whose the last is."""
@@ -150,6 +154,7 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
@@ -201,10 +206,10 @@ class Extension:
         self._post_settling()
 
     def _post_settling(self) -> None:
-        """Programs that drive GDB see no prompt. At its end GDB crashes over what was not carried out yet."""
+        """Programs that drive GDB see no prompt."""
         if not self._settles_soon and not self._is_ending and not is_batch():
             self._settles_soon = True
-            gdb.post_event(self._settle_soon)
+            post(self._settle_soon)
 
     def _ends(self, event: object) -> None:
         self._is_ending = True
@@ -275,6 +280,13 @@ def trust_own_script() -> None:
     script = os.path.join(root, "build", "runtime", "lib", "librankmpi.so-gdb.py")
     if os.path.exists(script) and os.pathsep not in script:
         gdb.execute(f"add-auto-load-safe-path {script}", to_string=True)
+
+
+def tells_change(stopped_at: gdb.Breakpoint) -> bool:
+    """Whether it has stopped for a change of which GDB says nothing."""
+    if isinstance(stopped_at, Follower):
+        return stopped_at.is_silenced
+    return isinstance(stopped_at, RemappedWatchpoint)
 
 
 def is_silent(event: Any) -> bool:

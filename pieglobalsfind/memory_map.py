@@ -79,6 +79,12 @@ class ProcMaps(Sequence[MemoryMapping]):
         found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
         return [mapping for mapping in found if _is_of_file(mapping, part)]
 
+    def named(self, path: str) -> list[MemoryMapping]:
+        """Those of exactly that name: of a file, or one that the kernel gives, as [vdso]."""
+        written = path.replace("\n", "\\012").encode("utf-8", "surrogateescape")
+        found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
+        return [mapping for mapping in found if mapping.path == path]
+
     def _lines_with(self, part: bytes) -> Iterator[bytes]:
         """By a search of the whole text: a look at each of its lines takes a hundred times as long."""
         at = self._text.find(part)
@@ -129,6 +135,11 @@ def of_files(maps: Sequence[MemoryMapping], part: str) -> list[MemoryMapping]:
         if isinstance(maps, ProcMaps)
         else [mapping for mapping in maps if _is_of_file(mapping, part)]
     )
+
+
+def named(maps: Sequence[MemoryMapping], path: str) -> list[MemoryMapping]:
+    """The mappings of exactly that name."""
+    return maps.named(path) if isinstance(maps, ProcMaps) else [each for each in maps if each.path == path]
 
 
 def _is_of_file(mapping: MemoryMapping, part: str) -> bool:

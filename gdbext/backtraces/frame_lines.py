@@ -14,6 +14,7 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.backtraces.argument_text import SHORT, FrameMemory, Language, Printer, SymbolNames
+from gdbext.gdb_api.frame import parameters
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf.expression import MASK, UnsupportedError, signed
@@ -165,7 +166,8 @@ class FrameLines:
         calls = walked.calls(call.frame)
         if calls is None:
             return
-        for name, type_ in parameters_of(frame):
+        for symbol in parameters(frame):
+            name, type_ = symbol.print_name, symbol.type
             key = (walked.places[call.frame], call.inner, name)
             if key not in self._printers:
                 self._printers[key] = Printer(type_, language_of(frame), self.languages, self._names)
@@ -182,17 +184,6 @@ def numbered(level: int) -> str:
 def language_of(frame: Any) -> str:
     """From GDB 13."""
     return str(frame.language())
-
-
-def parameters_of(frame: gdb.Frame) -> Iterator[tuple[str, gdb.Type]]:
-    """Names and types of a call's parameters, in GDB's order."""
-    block: Optional[gdb.Block] = frame.block()
-    while block is not None and block.function is None:
-        block = block.superblock
-    if block is not None:
-        for symbol in block:
-            if symbol.is_argument and symbol.type is not None:
-                yield symbol.print_name, symbol.type
 
 
 def offset_of(parameter: Parameter, calls: CallsAt) -> Optional[int]:

@@ -8,8 +8,9 @@ usual way, and passes that text on. Programs that drive GDB get variables, with 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import gdb
 from gdb.FrameDecorator import FrameDecorator
@@ -17,6 +18,7 @@ from gdb.FrameDecorator import FrameDecorator
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.front_end import speaks_mi
 
+SHORT = "..."
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
 
 
@@ -59,7 +61,7 @@ class RankFrame(FrameDecorator):
         """Return the arguments for GDB's own printing; MI gets GDB's values."""
         if speaks_mi():
             return super().frame_args()
-        return list(pieces(frame.arguments_text(self.inferior_frame()), "="))
+        return list(argument_pieces(self.inferior_frame()))
 
     def frame_locals(self) -> Any:
         """Return the locals for GDB's own printing; MI gets GDB's values."""
@@ -73,11 +75,44 @@ def is_special(found: gdb.Frame) -> bool:
     return found.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
 
 
+def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
+    """One piece for each argument: by its settings and options for `bt` GDB prints names alone, or long values in full."""
+    text = frame.arguments_text(found)
+    symbols = {symbol.print_name: symbol for symbol in (frame.parameters(found) if text else ())}
+    if text == SHORT:  # `set print frame-arguments presence`
+        yield from map(GdbsPiece, symbols.values())
+        return
+    starts = [0]
+    for name in [*symbols][1:]:
+        match = re.compile(rf", {re.escape(name)}(?:@entry)?=").search(text, starts[-1] + 1)
+        starts += [] if match is None else [match.start()]
+    for start, end in zip(starts, [*starts[1:], len(text)]):
+        name, found_value, value = text[start:end].removeprefix(", ").partition("=")
+        if value == SHORT and name in symbols:
+            yield GdbsPiece(symbols[name])
+        elif found_value:
+            yield StyledPiece(name, value)
+
+
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:
     """One piece for the whole text, if GDB can be made to print it: it prints NAME, `between`, VALUE."""
     name, found, value = text.partition(between)
     if found:
         yield StyledPiece(name, value)
+
+
+class GdbsPiece:
+    """A variable that GDB reads and prints by itself, as long as it was asked to."""
+
+    def __init__(self, symbol: gdb.Symbol) -> None:
+        self._symbol = symbol
+
+    def symbol(self) -> gdb.Symbol:
+        """Return which variable it is."""
+        return self._symbol
+
+    def value(self) -> None:
+        """Return no value: GDB reads it."""
 
 
 class StyledPiece:
@@ -94,6 +129,9 @@ class StyledPiece:
     def value(self) -> gdb.Value:
         """Return the text that stands for the value."""
         return text_value(self._value)
+
+
+Piece = Union[GdbsPiece, StyledPiece]
 
 
 def text_value(text: str) -> gdb.Value:

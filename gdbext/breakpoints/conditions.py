@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.gdb_api.language import language, lookup, names_pattern
+from gdbext.gdb_api.language import follow_frame, language, lookup, names_pattern
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError
@@ -29,6 +29,7 @@ def is_true(focus: Focus, moment: ProcessView, rank: int, condition: str) -> boo
     """Whether a condition holds in a rank; raises `gdb.error`, and `TargetError` for what only one rank can have."""
     names = ConditionNames(moment, rank, focus)
     with focus.beside(moment, rank) as added:
+        follow_frame()
         return bool(gdb.parse_and_eval(names.replaced(condition, added)))
 
 

@@ -25,6 +25,7 @@ from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, is_stub, locations_in, locations_of
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
@@ -392,6 +393,7 @@ class Follower(Pinned):
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
             return conditions.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
+        follow_frame()
         return bool(gdb.parse_and_eval(condition))
 
     def _says_stop(self) -> bool:
@@ -425,9 +427,20 @@ class DprintfFollower(Follower):
         with warnings("a dprintf is missing"):
             if self._is_meant() and not self._is_ignored():
                 self._move_symbols()
-                # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
-                gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+                self._print()
         return False
+
+    def _print(self) -> None:
+        """Do what GDB does at a dprintf; an error is printed, and the program goes on."""
+        action, _, rest = self.user.command.partition(" ")
+        if action != "call":
+            # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
+            gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+            return
+        try:
+            gdb.parse_and_eval(rest)  # a command that calls a function never ends here from GDB 14 on: it waits for this stop
+        except gdb.error as error:
+            gdb.write(f"{error}\n", gdb.STDERR)
 
     def _is_ignored(self) -> bool:
         if self.user.ignore_count > 0:

@@ -57,13 +57,10 @@ class CheckRunning(gdb.Command):
             return
         if is_core():
             raise gdb.GdbError(f"`{argument}` needs a rank that runs, and nothing runs in a core file{self._besides}")
-        from pieglobalsfind.debugger.wording import state_text
+        from pieglobalsfind.debugger.wording import needs_running
 
         rank = self._face.job().shown(selection.rank)
-        raise gdb.GdbError(
-            f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
-            f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`{self._besides}"
-        )
+        raise gdb.GdbError(needs_running(argument, rank, "rank tbreak") + self._besides)
 
     def _report_own_command(self) -> None:
         """Before GDB refuses to call a function in a core file with ranks, in words that do not help."""

@@ -16,31 +16,29 @@ import gdb
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 
 # 1       breakpoint     dis  y   0x0000555555555140 in tick at ticks.c:3
-LISTED = r"(?m)^(\d+)\s.*?\s(?:keep|dis|del)\s+[yn]\s.*\n((?:[^\d-].*\n?)*)"
+LISTED = r"(?m)^\d+\s.*?\s(?:keep|dis|del)\s+[yn]\s.*\n((?:[^\d-].*\n?)*)"
 IS_DISABLED_BY_HITS = r"^\d+\s.*?\sdis\s+[yn]\s"
 LEFT = r"\tdisable after (?:next|additional) (\d+) hits"
 
 
-def counts_left(number: Optional[int] = None) -> dict[int, int]:
-    """The hits that are left until GDB disables a breakpoint, by number; of those that it disables so."""
-    listed = execute("maint info breakpoints" + ("" if number is None else f" {number}"))
-    found = {}
-    for match in re.finditer(LISTED, listed):
-        if re.match(IS_DISABLED_BY_HITS, match[0]):
-            count = re.search(LEFT, match[2])
-            found[int(match[1])] = int(count[1]) if count else 1
-    return found
+def count_left(number: int) -> Optional[int]:
+    """The hits that are left until GDB disables the breakpoint of a number; None if it does not disable it so."""
+    listed = re.search(LISTED, execute(f"maint info breakpoints {number}"))
+    if listed is None or not re.match(IS_DISABLED_BY_HITS, listed[0]):
+        return None
+    count = re.search(LEFT, listed[1])
+    return int(count[1]) if count else 1
 
 
 @contextmanager
 def kept(users: Sequence[gdb.Breakpoint]) -> Iterator[None]:
     """Breakpoints are disabled and enabled inside, by which GDB forgets how many hits are left."""
-    left = counts_left() if any(user.visible for user in users) else {}
+    left = {user: count_left(user.number) or 1 for user in users if user.visible}
     yield
-    for gdb_breakpoint in users:
-        if gdb_breakpoint.is_valid() and left.get(gdb_breakpoint.number, 1) > 1:
+    for user, count in left.items():
+        if user.is_valid() and count > 1:
             with suppress(DebuggerError):
-                execute(f"enable count {left[gdb_breakpoint.number]} {gdb_breakpoint.number}")
+                execute(f"enable count {count} {user.number}")
 
 
 class EnableCounts:
@@ -55,8 +53,9 @@ class EnableCounts:
         number = user.number
         self._untold.discard(number)
         self._left.pop(number, None)
-        if number > 0:
-            self._left.update(counts_left(number))
+        left = count_left(number) if number > 0 else None
+        if left is not None:
+            self._left[number] = left
 
     def hit(self, user: gdb.Breakpoint) -> None:
         """A follower has stopped for it."""

@@ -5,6 +5,10 @@ Takes GDB's frames; gives `Frame`s whose arguments and locals are GDB's own text
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Optional
+
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute, told
@@ -53,6 +57,16 @@ def arguments_text(frame: gdb.Frame) -> str:
     if end < 0:
         end = len(line) - 1
     return line[start:end]
+
+
+def parameters(frame: gdb.Frame) -> Iterator[gdb.Symbol]:
+    """Yield a call's parameters, in GDB's order."""
+    block: Optional[gdb.Block] = None
+    with suppress(RuntimeError):  # without debug information
+        block = frame.block()
+    while block is not None and block.function is None:
+        block = block.superblock
+    yield from (symbol for symbol in block or () if symbol.is_argument and symbol.type is not None)
 
 
 def locals_text(frame: gdb.Frame) -> str:

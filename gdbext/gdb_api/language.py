@@ -50,6 +50,15 @@ def is_automatic() -> bool:
     return gdb.parameter("language") == "auto"
 
 
+def follow_frame() -> None:
+    """Have GDB read expressions in the language of the frame in which it has stopped, if it chooses by frames.
+
+    Before it calls a breakpoint's `stop` it does not: the language is that of the frame that it has shown last.
+    """
+    if is_automatic():
+        execute("set language auto")
+
+
 def always_ends_at_main_program() -> bool:
     """Whether GDB ends a backtrace at Fortran's main program, also where the innermost frame is of another language."""
     return int(gdb.VERSION.partition(".")[0]) >= 14

@@ -15,6 +15,7 @@ import gdb
 
 from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
+from gdbext.gdb_api.momentary_breakpoints import Resumed
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
 
@@ -49,7 +50,7 @@ class LateLibraries:
         self._spared = spared
         if self._breakpoint is not None and self._breakpoint.is_valid():
             return
-        if re.search(IS_LOST, execute("maint info breakpoints")):
+        if not Resumed.is_gone() and re.search(IS_LOST, execute("maint info breakpoints")):
             try:
                 with in_c():
                     address = int(gdb.parse_and_eval(f"(unsigned long) &{LINKER_TELLS}"))

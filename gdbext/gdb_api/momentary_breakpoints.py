@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Optional
 
 import gdb
 
@@ -34,6 +35,32 @@ class InlineFinish:
         cls.inferior = 0
 
 
+class Resumed:
+    """The thread that the user's last command has let run: the one that momentary breakpoints are for."""
+
+    _thread: Optional[gdb.InferiorThread] = None
+    _has_stopped = True
+
+    @classmethod
+    def note(cls) -> None:
+        """Something runs; it need not be the user's command that has it run."""
+        if cls._has_stopped:
+            cls._thread, cls._has_stopped = gdb.selected_thread(), False
+
+    @classmethod
+    def end(cls) -> None:
+        """Something has stopped."""
+        cls._has_stopped = True
+
+    @classmethod
+    def is_gone(cls) -> bool:
+        """Return whether the thread has ended: GDB dies of SIGSEGV where it lists what it still has for it.
+
+        GDB drops that after the next stop. Until then `follow-fork-mode child` may have detached from the thread.
+        """
+        return cls._thread is not None and not cls._thread.is_valid()
+
+
 def is_stepping() -> bool:
     """Whether a thread of the selected inferior is on its way to the end of a command, while another may have stopped.
 
@@ -51,6 +78,8 @@ def own_locations() -> Iterator[int]:
 
 
 def _lines() -> Iterator[str]:
+    if Resumed.is_gone():
+        return iter(())
     try:
         listed = execute("maint info breakpoints 0")
     except DebuggerError:  # a GDB that takes no 0 for a number

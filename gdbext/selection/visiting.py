@@ -107,6 +107,13 @@ class RankVisitor:
         """Return the selected inferior between two stops."""
         return self.inferiors.moment()
 
+    def has_originals(self) -> bool:
+        """Whether GDB has still to forget symbols that it has read by itself, as in a process that it comes to by a fork."""
+        try:
+            return self.state().focus.has_originals(self.moment())
+        except RanklensError:
+            return False
+
     def job(self) -> JobView:
         """Return all inferiors of the job."""
         return self.inferiors.job()

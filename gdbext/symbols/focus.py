@@ -76,6 +76,7 @@ class Focus:
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._apart: Optional[Apart] = None
         self._speaks = False  # the language of the program
+        self.language_until_then = ""  # that GDB was given before it could know the program
         self.moving = False
         self.moves = 0  # how often GDB's symbols were replaced
 
@@ -201,8 +202,9 @@ class Focus:
         """
         if self._placed and not self._speaks:
             self._speaks = True
-            if is_automatic():
+            if is_automatic() or gdb.parameter("language") == self.language_until_then:
                 execute("set language auto")
+            self.language_until_then = ""
 
     @contextmanager
     def beside(self, moment: ProcessView, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:

@@ -5,6 +5,7 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -252,12 +253,13 @@ class SharingEvidence:
         self._roots: set[tuple[int, int]] = set()  # where ranks have their structs of globals
         self._ranks = 0
 
-    def add(self, rank: Rank, address: int, data: memoryview, key: bytes) -> None:
-        """`key` is the data, or its digest: equal for equal data."""
+    def add(self, rank: Rank, address: int, read: Callable[[], memoryview], key: bytes) -> None:
+        """`key` is the data that `read` gives, or its digest: equal for equal data."""
         self._ranks += 1
         self._first = key if self._first is None else self._first
         self._same_bytes = self._same_bytes and key == self._first
         if self._pointers and not self._addressed:
+            data = read()
             words = [bytes(data[at : at + WORD]) for at in self._pointers]
             self._words = self._words or words
             self._addressed = words != self._words
@@ -269,7 +271,7 @@ class SharingEvidence:
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
             pristine = self._pristine
-            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, data, bias)
+            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, read(), bias)
             self._last = key
 
     def verdict(self, groups: int, is_whole: bool) -> str:
@@ -327,15 +329,15 @@ class VariableRow:
         if isinstance(address, Absent):
             return NOT_NOW if memory.is_torn else (str(address), UNREAD)
         try:
+            key = self._key(address, memory)
+            if memory.is_torn:
+                return NOT_NOW
+            self._evidence.add(rank, address, partial(self._data, address, memory), key)
+            if not self._place_matters and key in self._known:
+                return self._known[key], b"" if self._meaning is None else key
             data = self._data(address, memory)
         except MemoryUnreadable as error:
             return f"<can't be read, {error.why}>", UNREAD
-        if memory.is_torn:
-            return NOT_NOW
-        key = bytes(data) if len(data) <= SMALL else memory.digest(address, data)
-        self._evidence.add(rank, address, data, key)
-        if not self._place_matters and key in self._known:
-            return self._known[key], b"" if self._meaning is None else key
         if not self._place_matters or not is_shared(rank, self._object, self._variable):
             return self._decoded(rank, address, data, key, memory, partial(names.name, rank.rank))
         if address not in self._shared:
@@ -463,6 +465,11 @@ class VariableRow:
     def _data(self, address: int, memory: RankMemory) -> memoryview:
         return memory.view(address, self._variable.size)
 
+    def _key(self, address: int, memory: RankMemory) -> bytes:
+        """What is equal for equal bytes alone: these, or their digest."""
+        size = self._variable.size
+        return bytes(self._data(address, memory)) if size <= SMALL else memory.digest(address, size)
+
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
@@ -485,6 +492,10 @@ class ElementRow(VariableRow):
         if isinstance(address, BitPlace):
             return memoryview(bytes([memory.follow(address, 1)[0] >> address.bit & 1]))
         return memoryview(memory.follow(address, self._variable.size))
+
+    def _key(self, address: int, memory: RankMemory) -> bytes:
+        data = self._data(address, memory)
+        return bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
 
     def result(self, memory: RankMemory) -> GlobalValues:
         """Return the values by group; what lies on a heap is no part of a file that could be shared."""

@@ -17,7 +17,7 @@ from .program import Facts
 
 AMPI, SMPI, PIP, EMBEDDED = RUNTIMES = ("ampi", "smpi", "pip", "embedded")
 METHODS_OF = {
-    AMPI: ("pie", "pip", "fs", "tls", "none"),
+    AMPI: ("pie", "pip", "fs", "tls", "swap", "none"),
     SMPI: ("fs", "mmap", "none"),
     PIP: ("pipthread", "pipprocess"),
     EMBEDDED: METHODS,
@@ -34,6 +34,10 @@ NOT_SO = {
 }
 # What is only a risk in general, and certain under this runtime
 CERTAIN = {AMPI: ("unaligned-writable-segment", "exceptions-in-byte-copy"), SMPI: (), PIP: (), EMBEDDED: ()}
+CURES = {
+    (AMPI, "no-got-slots"): "compile and link with -swapglobals -fPIC -no-pie -Wl,--no-relax (GNU ld 2.40): AMPI takes "
+    "absolute addresses, so that in a PIE it swaps nothing, or crashes at the start"
+}
 LIBC_TLS, RESERVE = 0x90, 1664  # bytes of static TLS of each libc, and of the loader's reserve (glibc 2.36)
 OWN_LIBC = ("pip", "pipthread", "pipprocess")  # methods that give each rank a libc
 
@@ -44,7 +48,11 @@ def judge_for(facts: Facts, method: str, runtime: str, ranks: int = 0) -> Judgem
     if not runtime:
         return judged
     general = (
-        replace(diagnosis, severity=LOST) if diagnosis.id in CERTAIN[runtime] else diagnosis
+        replace(
+            diagnosis,
+            severity=LOST if diagnosis.id in CERTAIN[runtime] else diagnosis.severity,
+            cure=CURES.get((runtime, diagnosis.id), diagnosis.cure),
+        )
         for diagnosis in judged.diagnoses
         if diagnosis.id not in NOT_SO[runtime]
     )
@@ -109,7 +117,8 @@ def _thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
         "thread-local-under-pieglobals",
         LOST,
         "under -pieglobals thread-local variables are one for all ranks; with -tlsglobals as well each rank has its "
-        "own, and they begin with garbage instead of their initial values",
+        "own, in the outermost part of its stack: they begin with garbage instead of their initial values, and more "
+        "than some 100 bytes of them overwrite the variables of main",
         f"PT_TLS has {facts.tls_size} bytes",
         "make them plain variables, or use -pipglobals, -fsglobals, or -tlsglobals alone",
     )

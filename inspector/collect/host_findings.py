@@ -14,9 +14,9 @@ from pieglobalsfind.jobs.members import missing
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.ranks.rankset import compact
 
+from ..job.processes import nowhere
 from ..terminal.text import of_ranks
 
-MOST_RANKS = 1 << 24  # of a job, of which those that no process shows are counted
 Own = TypeVar("Own", bound="HostFindings")
 
 
@@ -59,9 +59,7 @@ def lacks(
     yield from missing(findings.processes, count)
     yield from findings.problems
     yield from elsewhere(gone, findings.processes)
-    lacking = set(range(min(ranks, MOST_RANKS))).difference(known)
-    if lacking:
-        yield f"no process shows {of_ranks(compact(lacking))}"
+    yield from nowhere(ranks, known)
 
 
 def elsewhere(gone: Mapping[int, Sequence[int]], processes: frozenset[int]) -> Iterator[str]:

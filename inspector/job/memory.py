@@ -6,8 +6,10 @@ Takes a target; holds the pieces of one rank at a time, so that a thousand ranks
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Union
+from contextlib import suppress
+from typing import Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Object, Rank, Segment
@@ -28,7 +30,10 @@ class RankMemory:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._pieces: list[tuple[int, bytes]] = []
+        # What was loaded, ascending: where pieces begin and end, and their bytes, None for zeros.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._pieces: list[Optional[bytes]] = []
         self._spaces: dict[int, Union[Target, Absent]] = {}
         self._space = 0
         self._start, self._near = 0, NOTHING  # the piece of a pause's copy that was read last
@@ -38,34 +43,47 @@ class RankMemory:
 
     def load(self, rank: Rank, objects: Iterable[Object]) -> None:
         """Forget the last rank; read the data segments of this one's copies."""
-        self._pieces = []
+        self._starts, self._ends, self._pieces = [], [], []
         self._space = rank.pages_of
         self._start, self._near = 0, NOTHING
         self._pages.clear()
-        for elf_object in objects:
-            for segment, start in data_segments(rank, elf_object):
-                if segment.memory_size <= LARGEST_LOADED:
-                    self._load_piece(start, segment.memory_size)
+        segments = [found for elf_object in objects for found in data_segments(rank, elf_object)]
+        for segment, start in sorted(segments, key=lambda found: found[1]):
+            if segment.memory_size <= LARGEST_LOADED:
+                with suppress(MemoryUnreadable):  # each variable in it will say so itself, or be readable alone
+                    self._load_segment(start, start + segment.memory_size)
 
-    def _load_piece(self, start: int, size: int) -> None:
-        try:
-            self._pieces.append((start, self._read(start, size)))
-        except MemoryUnreadable:
-            return  # each variable in it will say so itself, or be readable alone
+    def _load_segment(self, start: int, end: int) -> None:
+        """Read a segment; of a large one only what may be anything but zeros."""
+        held = self._backed(start, end) if end - start > LARGE else [(start, end)]
+        pieces = [(first, last, self._read(first, last - first)) for first, last in held]
+        at = start
+        for first, last, data in pieces:
+            if at < first:
+                self._append(at, first, None)
+            self._append(first, last, data)
+            at = last
+        if at < end:
+            self._append(at, end, None)
+
+    def _append(self, start: int, end: int, data: Optional[bytes]) -> None:
+        self._starts.append(start)
+        self._ends.append(end)
+        self._pieces.append(data)
 
     def view(self, address: int, size: int) -> memoryview:
         """As `read`, without copying what was read already."""
-        for start, data in self._pieces:
-            if start <= address and address + size <= start + len(data):
-                return memoryview(data)[address - start : address - start + size]
-        return memoryview(self._read(address, size))
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address + size > self._ends[index]:
+            return memoryview(self._read(address, size))
+        piece, at = self._pieces[index], address - self._starts[index]
+        if piece is None:
+            return memoryview(ZEROS)[:size] if size <= BLOCK else memoryview(bytes(size))
+        return memoryview(piece)[at : at + size]
 
     def read(self, address: int, size: int) -> bytes:
         """Exactly `size` bytes; raises `MemoryUnreadable`."""
-        for start, data in self._pieces:
-            if start <= address and address + size <= start + len(data):
-                return data[address - start : address - start + size]
-        return self._read(address, size)
+        return bytes(self.view(address, size))
 
     def follow(self, address: int, size: int) -> bytes:
         """As `read`, but what a pause did not copy is read as it is now: it leads to what the next one has to copy.
@@ -99,22 +117,28 @@ class RankMemory:
             self.is_torn = True
             return data
 
-    def digest(self, address: int, data: memoryview) -> bytes:
-        """Return what is equal for equal data alone; of large data, which begin at an address, zeros cost little."""
-        if len(data) <= LARGE:
-            return hashlib.sha256(data).digest()
-        found = hashlib.sha256(len(data).to_bytes(8, "little"))
+    def digest(self, address: int, size: int) -> bytes:
+        """Return what is equal for equal bytes alone; of many bytes, zeros that take no memory are not read."""
+        if size <= LARGE:
+            return hashlib.sha256(self.view(address, size)).digest()
+        found = hashlib.sha256(size.to_bytes(8, "little"))
         behind = 0  # of the blocks that have been looked at
-        space = self._target_of_rank()
         # Of a running process what it has let go of since counts as zeros, which it is now.
-        for start, end in backed(space, address, address + len(data)) if not isinstance(space, Absent) else ():
+        for start, end in self._backed(address, address + size):
             for at in range(max((start - address) // BLOCK * BLOCK, behind), end - address, BLOCK):
-                block = data[at : at + BLOCK]
+                block = self.read(address + at, min(BLOCK, size - at))
                 behind = at + BLOCK
-                if bytes(block) != ZEROS[: len(block)]:  # a view compares byte by byte
+                if block != ZEROS[: len(block)]:
                     found.update(at.to_bytes(8, "little"))
                     found.update(block)
         return found.digest()
+
+    def _backed(self, start: int, end: int) -> Iterable[tuple[int, int]]:
+        """What of [start, end) may be anything but zeros."""
+        space = self._target_of_rank()
+        if isinstance(space, Absent):
+            raise MemoryUnreadable(start, end - start, space.reason)
+        return backed(space, start, end)
 
     def _read(self, address: int, size: int) -> bytes:
         """Through the page tables of the rank's own process, where it has one."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.jobs.members import JobMember, Members, strength
 from pieglobalsfind.model import Rank
+from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.target import Target
@@ -22,11 +23,14 @@ from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.ptrace import Standstill
 
+from ..terminal.text import of_ranks
 from .job import Job, Subject, checked, job_of, subject_of
 from .reading import UNPAUSED, Way, prepared, print_stop
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variables
+
+MOST_RANKS = 1 << 24  # of which each is looked for: the number may be damaged
 
 Value = TypeVar("Value")
 Read = Union[Value, RanklensError]  # what was read of a process, or why it could not be
@@ -146,9 +150,18 @@ def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
     return {number: best[number][1] for number in sorted(best)}
 
 
+def nowhere(count: int, known: Iterable[int]) -> Iterator[str]:
+    """A sentence about those of `count` ranks that no process has: not read, or on their way between processes."""
+    lacking = set(range(min(count, MOST_RANKS))).difference(known)
+    if lacking:
+        yield f"no process shows {of_ranks(compact(lacking))}"
+
+
 def subject_of_all(members: Members, jobs: Sequence[Job], homes: dict[int, Job]) -> Subject:
-    """The whole job, with each rank as its home describes it."""
+    """The whole job, with each rank as its home describes it; standard error has a sentence about the others."""
     subject = subject_of(jobs[0])
+    for sentence in nowhere(subject.table.rank_count, homes):
+        print_error("inspector", sentence)
     ranks: dict[int, dict[int, Rank]] = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in jobs}
     table = replace(subject.table, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
     return replace(subject, description=members.name, table=table)

@@ -7,7 +7,7 @@ the byte that was there back. Where ranks share code, one instruction serves all
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Optional
@@ -112,15 +112,16 @@ class Breakpoints:
 
     # ---- in memory ----
 
-    def put_in(self, process_of: Mapping[int, int]) -> None:
-        """Into the processes where the ranks are; the job stands still."""
+    def put_in(self, process_of: Mapping[int, int], lenders: Container[int]) -> None:
+        """Into the processes where the ranks are, except those whose memory a child has; the job stands still."""
         for pid, address in self._runtime.items():
-            if address:
+            if address and pid not in lenders:
                 self._code(pid).put_in(address)
         awaited = {self.awaited[1]: {self.awaited[0]}} if self.awaited is not None else {}
         for address, ranks in (*self._wanted.items(), *awaited.items()):
             for pid in set(self._processes(ranks, address, process_of)) - self.copying:
-                self._code(pid).put_in(address)
+                if pid not in lenders:
+                    self._code(pid).put_in(address)
 
     def _processes(self, ranks: set[int], address: int, process_of: Mapping[int, int]) -> Iterator[int]:
         for rank in ranks - self.packed:

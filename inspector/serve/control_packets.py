@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.target import read_or_none
 
 from . import stops
@@ -155,6 +155,8 @@ def _is_ready(session: ServeSession, number: int, signal: int) -> bool:
 
 
 def _resumed(session: ServeSession, stop: Optional[RankStop]) -> Replies:
+    """Also of what had stopped before: the kernel does not report it again."""
+    stop = stop or job_of(session).look()
     return [] if stop is None else _told(session, stop)
 
 
@@ -171,7 +173,10 @@ def interrupted(session: ServeSession) -> Replies:
     job = job_of(session)
     if not session.is_running or job.has_ended:
         return []
-    stop = job.interrupt()
+    try:
+        stop = job.interrupt()
+    except NotStoppableError as error:
+        return [stops.console(f"{error}; it goes on\n")]
     session.is_running = False
     return _told(session, stop) if stop is not None else stops.standing(session)
 

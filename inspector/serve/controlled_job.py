@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Optional
 
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, RANK_EXITED
-from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.errors import NotStoppableError, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets.ptrace import raw_pc_and_stack_pointer, raw_registers
@@ -31,7 +31,7 @@ from pieglobalsfind.targets.traced_threads import (
 from .breakpoints import Breakpoints
 from .rank_places import RankPlaces
 from .rank_process import RankProcess
-from .rank_stops import EXITED, LEFT, SIGNALLED, STEPPED, TRAPPED, WATCHED, Arrival, RankStop
+from .rank_stops import EXITED, LEFT, SIGNALLED, STEPPED, TRAPPED, WATCHED, Aims, Arrival, RankStop
 from .source import HeldTarget, Moment, ServedJob, is_alive, moment_of
 from .thread_stops import FATAL, TRAP, arguments_of, is_trivial
 from .watchpoints import Watchpoints
@@ -55,11 +55,7 @@ class ControlledJob(ServedJob):
         self.is_going = False
         self._threads: Optional[TracedThreads] = None
         self._places = RankPlaces()
-        self._arrival: Optional[Arrival] = None
-        self._arrived: Optional[int] = None  # the thread with which it has come, if it takes a step there
-        self._stepping: Optional[tuple[int, int]] = None  # rank, thread: a step that takes long
-        self._alone: Optional[int] = None  # whose stops alone are reported: its debugger steps it
-        self._waiting = set[int]()  # threads that stand at other ranks' breakpoints meanwhile
+        self._aims = Aims()
         self._late: list[RankStop] = []
         self._stepped: Optional[RankProcess] = None  # all that is known of the moment after a step is this rank
 
@@ -94,18 +90,25 @@ class ControlledJob(ServedJob):
 
     def go_on(self) -> Optional[RankStop]:
         """Let the job run; what had happened already is returned instead."""
-        if self._late and self._alone is None:
-            return self._late.pop(0)
+        if self._late and self._aims.alone is None:
+            return self._stand_for(self._late.pop(0))
         assert self._threads is not None
         self._moment = self._stepped = None
         self._put_in()
         self.is_going = True
-        self._threads.resume_all(self._waiting)
+        self._threads.resume_all(self._aims.waiting)
         return None
+
+    def _stand_for(self, stop: RankStop) -> RankStop:
+        """Stop a thread whose step takes long, too; what it meets comes later."""
+        other = self._stand([])
+        if other is not None and other.kind != STEPPED:
+            self.defer(other)
+        return stop
 
     def _put_in(self) -> None:
         assert self._threads is not None
-        self.breakpoints.put_in(self._places.process_of)
+        self.breakpoints.put_in(self._places.process_of, self._threads.lenders)
         self.watchpoints.put_in(self._threads.all, self._places.process_of)
 
     def look(self) -> Optional[RankStop]:
@@ -116,9 +119,9 @@ class ControlledJob(ServedJob):
             stop = self._threads.next_stop()
             if stop is None:
                 return None
-            if is_trivial(stop):
+            if is_trivial(stop) or (stop.event == VFORK_DONE and self._threads.lenders):
                 self.watchpoints.put_in([(stop.pid, stop.tid)], self._places.process_of)
-                self._threads.resume(stop.tid)
+                self._threads.resume_all(self._aims.waiting)
                 continue
             found = self._stand([stop]) or self._after_stop()
             if found is not None:
@@ -126,24 +129,30 @@ class ControlledJob(ServedJob):
 
     def _after_stop(self) -> Optional[RankStop]:
         """Go on after a stop that no debugger hears of."""
-        arrival, tid = self._arrival, self._arrived
+        arrival, tid = self._aims.arrival, self._aims.arrived
         if arrival is None or tid is None:
             return self.go_on()
-        self._arrival = self._arrived = self.breakpoints.awaited = None
+        self._aims.arrival = self._aims.arrived = self.breakpoints.awaited = None
         found = self._step_thread(arrival.rank, tid, range(0))
         if found is not None:
             self._forget_aims()
         return found
 
     def interrupt(self) -> Optional[RankStop]:
-        """Have the job stand still; returns what has happened to a rank until then."""
-        found = self._stand([])
+        """Have the job stand still; returns what has happened to a rank until then. Raises `NotStoppableError`."""
+        assert self._threads is not None
+        try:
+            found = self._stand([])
+        except NotStoppableError:
+            self._threads.resume_all(self._aims.waiting)
+            raise
         self._forget_aims()
         return found
 
     def _forget_aims(self) -> None:
-        self._arrival = self._arrived = self._stepping = self._alone = None
-        self._waiting.clear()
+        self._aims = Aims()
+        if self._threads is not None:
+            self._threads.leave_steps()
         self.breakpoints.awaited = None
 
     def _stand(self, stops: list[ThreadStop]) -> Optional[RankStop]:
@@ -158,9 +167,9 @@ class ControlledJob(ServedJob):
         found: Optional[RankStop] = None
         for stop in stops:
             for one in self._judged(stop, stop.tid in ours):
-                if found is None and self._alone in (None, one.rank):
+                if found is None and self._aims.alone in (None, one.rank):
                     found = one
-                else:
+                elif one.kind != STEPPED:  # a debugger that hears of another stop begins its step anew
                     self._defer(stop.tid, one)
         if found is not None:
             self._forget_aims()
@@ -170,8 +179,8 @@ class ControlledJob(ServedJob):
         """A thread at a breakpoint meets it again when it goes on."""
         if stop.kind != TRAPPED:
             self._late.append(stop)
-        elif self._alone is not None:
-            self._waiting.add(tid)
+        elif self._aims.alone is not None:
+            self._aims.waiting.add(tid)
 
     def _is_backed_up(self, stop: ThreadStop) -> bool:
         """Have a thread that one of our instructions has stopped execute what stood there."""
@@ -199,8 +208,8 @@ class ControlledJob(ServedJob):
             self._threads.deliver(stop.tid, 0)
             if watched:
                 return watched[:1]
-            if self._stepping is not None and self._stepping[1] == stop.tid:
-                return [RankStop(self._stepping[0], STEPPED, TRAP)]
+            if self._aims.stepping is not None and self._aims.stepping[1] == stop.tid:
+                return [RankStop(self._aims.stepping[0], STEPPED, TRAP)]
             return []
         return self._after_signal(stop, rank)
 
@@ -219,25 +228,21 @@ class ControlledJob(ServedJob):
         raw = raw_registers(stop.tid)
         pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
         if raw is not None and self.breakpoints.is_of_runtime(stop.pid, pc):
-            found = self._after_runtime_event(stop.pid, *arguments_of(raw))
-            self._pass(stop)
-            return found
+            return [*self._after_runtime_event(stop.pid, *arguments_of(raw)), *self._pass(stop)]
         if rank is not None and self.breakpoints.is_wanted(rank, pc, stop.pid):
             return [RankStop(rank, TRAPPED, TRAP)]
-        if rank is not None and self._arrival is not None and self.breakpoints.awaited == (rank, pc):
-            if not self._arrival.then_step:
+        if rank is not None and self._aims.arrival is not None and self.breakpoints.awaited == (rank, pc):
+            if not self._aims.arrival.then_step:
                 return [RankStop(rank, STEPPED, TRAP)]
-            self._arrived = stop.tid
+            self._aims.arrived = stop.tid
             return []
-        self._pass(stop)
-        return []
+        return self._pass(stop)
 
-    def _pass(self, stop: ThreadStop) -> None:
-        """Step a thread past a breakpoint that is not for the rank that it runs."""
+    def _pass(self, stop: ThreadStop) -> list[RankStop]:
+        """Step a thread past a breakpoint that is not for the rank that it runs: that may be the step of a debugger."""
         assert self._threads is not None
-        late = self._threads.step(stop.tid, STEP_SECONDS)
-        if late is not None and late.signal == TRAP:
-            self._threads.deliver(late.tid, 0)
+        after = self._threads.step(stop.tid, STEP_SECONDS)
+        return [] if after is None else self._judged(after, is_ours=False)
 
     def _after_runtime_event(self, pid: int, kind: int, rank: int) -> list[RankStop]:
         breakpoints = self.breakpoints
@@ -256,18 +261,13 @@ class ControlledJob(ServedJob):
                 return []
             if kind == AFTER_UNPACK:
                 self._places.process_of[rank] = pid
-                if self._arrival is not None and self._arrival.rank == rank:
+                if self._aims.arrival is not None and self._aims.arrival.rank == rank:
                     self.breakpoints.awaited = rank, known.pc
             if rank in self.attached and kind == RANK_EXITED:
                 return [RankStop(rank, EXITED, known.rank.exit_status or 0)]
-            if rank in self.attached and kind == BEFORE_PACK and not self._is_served(known.rank.process):
+            if rank in self.attached and kind == BEFORE_PACK and not self.moment.has_process(known.rank.process):
                 return [RankStop(rank, LEFT, known.rank.process)]
         return []
-
-    def _is_served(self, process: int) -> bool:
-        """Whether the process of the job with that index, or of an unknown one (-1), is among ours."""
-        indices = {viewed.moment.table.process_index for viewed in self.moment.job.processes}
-        return process < 0 or process in indices
 
     def process_of(self, rank: int) -> Optional[int]:
         """The pid of the process where a rank is, as far as is known."""
@@ -281,11 +281,7 @@ class ControlledJob(ServedJob):
         """New processes go their way without our instructions."""
         assert self._threads is not None
         if stop.event in NEW_PROCESS:
-            if stop.event != FORKED:  # it has our memory until it executes a program
-                self.breakpoints.copying.add(stop.pid)
             self._threads.let_go_of_child(stop.message)
-        elif stop.event == VFORK_DONE:
-            self.breakpoints.copying.discard(stop.pid)
         elif stop.event in (EXECUTED, ENDED):
             self.breakpoints.close(stop.pid)
             if stop.event == EXECUTED:
@@ -299,7 +295,7 @@ class ControlledJob(ServedJob):
 
         `alone`: its debugger does not expect to hear of another rank.
         """
-        self._alone = number if alone else None
+        self._aims.alone = number if alone else None
         rank = self.rank(number)
         if rank.rank.state == RUNNING and rank.rank.kernel_thread:
             found = self._step_thread(number, rank.rank.kernel_thread, within)
@@ -321,7 +317,7 @@ class ControlledJob(ServedJob):
         while True:
             stop = self._threads.step(tid, STEP_SECONDS)
             if stop is None:
-                self._stepping = number, tid
+                self._aims.stepping = number, tid
                 return self.go_on()
             if stop.event:
                 self._after_event(stop)
@@ -358,15 +354,19 @@ class ControlledJob(ServedJob):
             if rank.rank.state != RUNNING and not isinstance(rank.registers, Absent):
                 return self._await(Arrival(number, rank.pc, then_step=False))
             stop = self._threads.step(tid, STEP_SECONDS)
-            if stop is None:
-                break
-            self._threads.deliver(tid, 0)
             self._moment = None
+            if stop is None or stop.event == ENDED:
+                self._aims.stepping = number, tid
+                return self.go_on()
+            if stop.event:
+                self._after_event(stop)
+            elif stop.signal == TRAP:
+                self._threads.deliver(tid, 0)
         return RankStop(number, STEPPED, TRAP)  # it is in a signal's handler, on another stack
 
     def _await(self, arrival: Arrival) -> Optional[RankStop]:
         """Let the job run until a rank goes on."""
-        self._arrival = arrival
+        self._aims.arrival = arrival
         self.breakpoints.awaited = arrival.rank, arrival.address
         return self.go_on()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from .rank_process import RankProcess
 
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled where a text may have one
 COLUMNS = ("pid", "rank", "state", "process", "command")
 # Python's own modules for this import all named characters of HTML, or a client of the web: a debugger would wait.
 ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
@@ -20,7 +20,9 @@ TYPES = (("processes", "The job's ranks, each of them a process"),)
 
 def escaped(text: str) -> str:
     """The text as an element or an attribute holds it, with a question mark for what XML can't hold."""
-    return NOT_XML.sub("?", text).translate(ESCAPES)
+    if not (text.isascii() and text.isprintable()):
+        text = re.sub(NOT_XML, "?", text)
+    return text.translate(ESCAPES)
 
 
 def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Optional
 
+from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.elf.file import PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import identity_by_headers, identity_of, object_path
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.memory_map import of_files
+from pieglobalsfind.memory_map import named, of_files
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import MemoryMapping
@@ -51,13 +52,15 @@ class LoadedFiles:
         self.others = tuple(self._listed())
 
     def _listed(self) -> Iterator[LoadedFile]:
-        """Those that are no object of the rank table: one for all ranks, as libc is where it is not copied."""
-        bases = {elf_object.base for elf_object in self._view.table.objects}
+        """Those that are neither an object of the rank table nor a rank's copy that the loader has made.
+
+        There is one for all ranks, as there is of libc where it is not copied.
+        """
+        table = self._view.table
+        bases = {elf_object.base for elf_object in table.objects}.union(columns_of(table.ranks).copies)
         for mapping in of_files(self._view.target.maps(), "/"):
             if mapping.offset or not mapping.readable or mapping.start in bases:
                 continue
-            if self._view.translator.owner(mapping.start).object is not None:
-                continue  # a rank's copy that the loader has made
             try:
                 loaded = LoadedElf(self._view.target.read, mapping.start)
                 dynamic = next((header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), None)
@@ -84,7 +87,7 @@ class LoadedFiles:
 
     @cached_property
     def _vdso(self) -> Optional[MemoryMapping]:
-        return next((mapping for mapping in self._view.target.maps() if mapping.path == VDSO), None)
+        return next(iter(named(self._view.target.maps(), VDSO)), None)
 
     @property
     def made_names(self) -> frozenset[str]:
@@ -92,7 +95,8 @@ class LoadedFiles:
         return frozenset(loaded_file.name for loaded_file in self._kernel_code.values() if loaded_file is not None)
 
     def _made(self, mapping: MemoryMapping) -> Optional[LoadedFile]:
-        if not mapping.executable or self._view.translator.owner(mapping.start).rank is not None:
+        is_kernels = mapping.path == VDSO
+        if not mapping.executable or not (is_kernels or self._view.translator.owner(mapping.start).rank is None):
             return None
         try:
             content = self._view.target.read(mapping.start, mapping.end - mapping.start)

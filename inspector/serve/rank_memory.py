@@ -169,7 +169,7 @@ class ServedMemory:
 
     def _of_file(self, address: int, size: int) -> bytes:
         """What a snapshot leaves to the files: code and constants, of the very file that was loaded."""
-        if self._view.target.is_live:
+        if isinstance(self._view.target, LiveTarget):
             return b""
         owner = self._view.translator.owner(address)
         mapping = self._view.translator.mapping(address)

@@ -17,6 +17,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.jobs.members import JobMember, Members
+from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import KernelThread, Target
@@ -37,9 +38,17 @@ class HeldTarget(FrozenTarget):
         tids = self._standstill.threads(self.pid)
         return tuple(KernelThread(tid, by_dwarf_number(raw_registers(tid))) for tid in tids)
 
+    @cached_property
+    def _standing_maps(self) -> ProcMaps:
+        return self.standing_maps()
+
     def threads(self) -> Sequence[KernelThread]:
         """Return the kernel threads at the pause."""
         return self._threads
+
+    def maps(self) -> ProcMaps:
+        """Return the memory map at the pause, read no further than asked for."""
+        return self._standing_maps
 
 
 class Moment:
@@ -63,6 +72,10 @@ class Moment:
             view = self.job.of(number)
             self._ranks[number] = RankProcess(view, view.shown(number), self._files_of(view))
         return self._ranks[number]
+
+    def has_process(self, index: int) -> bool:
+        """Whether the process of the job with that index, or an unknown one (-1), is among these."""
+        return index < 0 or any(viewed.moment.table.process_index == index for viewed in self.job.processes)
 
     @property
     def file_names(self) -> frozenset[str]:

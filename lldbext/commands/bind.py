@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import lldb
 
-from lldbext.commands import rank_break, rank_threads
+from lldbext.commands import for_editors, rank_break, rank_threads
 from lldbext.lldb_api import bytecode
 from lldbext.lldb_api.run_lldb import sentence_of
 from lldbext.selection.debugger import LldbDebugger
@@ -103,3 +103,5 @@ def bind(debugger: Any) -> None:
     """Make every declared command known to a debugger."""
     for kind in BOUND:
         debugger.HandleCommand(f"command script add -o -c {__name__}.{kind.__name__} {kind.word}")
+    kind_of_editors = f"{for_editors.__name__}.{for_editors.EditorCommand.__name__}"
+    debugger.HandleCommand(f"command script add -o -c {kind_of_editors} {for_editors.NAME}")

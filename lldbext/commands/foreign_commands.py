@@ -19,7 +19,7 @@ from lldbext.lldb_api import command_names
 from lldbext.lldb_api.own_breakpoints import users_of
 
 COMMAND = re.compile(r"lldb(?:-[\d.]+)?")
-OUR_COMMANDS = {"rank", "pieglobalsfind"}
+OUR_COMMANDS = {"rank", "pieglobalsfind", "ranklens-editor"}
 OURS = __name__.partition(".")[0]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import lldb
 
+from lldbext.commands.refused_commands import GO_ON, refuses
 from lldbext.lldb_api import command_names
 from lldbext.lldb_api.printing import wait_for_printing
 from lldbext.lldb_api.run_lldb import warnings
@@ -32,8 +33,7 @@ EXPRESSIONS = (
 BY_NAME = (*EXPRESSIONS, "frame variable", "target variable", "target modules lookup")
 # These change LLDB's modules, or what it is about to show, by running the process or by selecting.
 AFTER_PRINTING = (
-    *("process continue", "process detach", "thread continue", "thread until", "thread jump", "thread return"),
-    *(f"thread step-{way}" for way in ("in", "inst", "inst-over", "out", "over", "scripted")),
+    *("process continue", "process detach", "thread continue", *GO_ON),
     *("thread select", "frame select"),
 )
 # AMPI's manual tells its users to `call pieglobalsfind($rip)`, which ends a job where no rank runs.
@@ -47,18 +47,19 @@ def hold_up(debugger: Any) -> None:
     interpreter = debugger.GetCommandInterpreter()
     names = command_names.seeing(interpreter)
     for command in dict.fromkeys((*names, *BY_NAME, *AFTER_PRINTING)):
-        before = callback(debugger, command) if command in BY_NAME else waiting(debugger, command in AFTER_PRINTING)
+        before = callback(debugger, command) if command in BY_NAME else waiting(debugger, command)
         interpreter.SetCommandOverrideCallback(command, before)
 
 
-def waiting(debugger: Any, always: bool) -> Callable[..., bool]:
-    """What LLDB calls before a command that takes no names; `always`: it waits until the one before is shown."""
+def waiting(debugger: Any, command: str) -> Callable[..., bool]:
+    """What LLDB calls before a command that takes no names; True: it has been refused."""
 
     def before(*words: str) -> bool:
         with warnings("what is shown may be of another moment"):
-            if always:
+            if command in AFTER_PRINTING:
                 wait_for_printing(debugger)
             let_all_be_known(debugger)
+            return command in GO_ON and refuses(debugger, command, words)
         return False
 
     return before

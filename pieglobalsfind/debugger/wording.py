@@ -68,6 +68,14 @@ def state_text(rank: Rank) -> str:
     return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else state_word(rank)
 
 
+def needs_running(command: str, rank: Rank, breaking: str) -> str:
+    """Why a command that makes a rank go on is refused; `breaking` is the debugger's command for a breakpoint in it."""
+    return (
+        f"`{command}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
+        f"it goes on, as by `{breaking} LOCATION {rank.rank}`, and `continue`"
+    )
+
+
 def element_text(rank: Rank) -> str:
     """`2`, or `-` where any element of the process may run the rank next."""
     return "-" if rank.processing_element == UNKNOWN_ELEMENT else str(rank.processing_element)

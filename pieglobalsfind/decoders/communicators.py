@@ -49,6 +49,15 @@ def communicators(target: Target, table: RankTable) -> Communicators:
     return found
 
 
+def own_communicator(target: Target, table: RankTable, rank: Rank) -> Communicators:
+    """The one in which a rank waits, as the rank itself publishes it: no other rank is read for it; else none."""
+    waiting = rank.waiting
+    if waiting is None or waiting.communicator == OF_WORLD or not rank.record or not _has_members(table):
+        return {}
+    members = _members(target, table, rank)
+    return {} if members is None else {waiting.communicator: members}
+
+
 def of_world(table: RankTable, members: Communicators) -> RankTable:
     """The table with peers as ranks of MPI_COMM_WORLD, where their communicator's members are known."""
     return replace(table, ranks=tuple(in_world(rank, members) for rank in table.ranks))
@@ -81,8 +90,12 @@ def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:
             yield record.wait_members, record.wait_members + ELEMENT * record.wait_member_count
 
 
+def _has_members(table: RankTable) -> bool:
+    return table.record_size >= struct.calcsize("<" + layout.FORMS[layout.RankRecord])
+
+
 def _waiting(table: RankTable) -> Iterator[tuple[Rank, Waiting]]:
-    if table.record_size >= struct.calcsize("<" + layout.FORMS[layout.RankRecord]):
+    if _has_members(table):
         for rank in table.ranks:
             if rank.record and rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT):
                 yield rank, rank.waiting

@@ -1,15 +1,19 @@
 """What a registry of a runtime's hook lacks, taken from the runtime's own data where that is to be had.
 
-Takes a target and the table of its registry; gives the table, completed. What the registry says is never replaced.
+Takes a target and the table of its registry; gives the table, completed. What the registry says is replaced only where
+AMPI's hook module knows less of a rank's image: it names no swapped globals, and no thread-local variables of copies.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 from pieglobalsfind.decoders.registry.external_state import MAY_RUN, NO_CONTEXT
 from pieglobalsfind.decoders.running import with_running
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable, Rebase, TlsBlock
 from pieglobalsfind.target import Target
 
 LACKING = (MAY_RUN, NO_CONTEXT)
@@ -17,12 +21,13 @@ LACKING = (MAY_RUN, NO_CONTEXT)
 
 def completed(target: Target, table: RankTable) -> RankTable:
     """The table as it is if it lacks nothing."""
-    if not table.objects or any(rank.context in LACKING for rank in table.ranks):
+    with_images = not table.objects or _lacks_blocks(table) or _is_swapped(target, table)
+    if with_images or any(rank.context in LACKING for rank in table.ranks):
         from pieglobalsfind.decoders.ampi import decode as ampi
 
         rank_table = ampi.decode(target)
         if rank_table is not None and rank_table.evidence.tier == ampi.EVIDENCE.tier:
-            table = _filled(table, rank_table)
+            table = _filled(table, rank_table, with_images)
     if table.runtime.startswith("AMPI"):
         from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 
@@ -30,15 +35,36 @@ def completed(target: Target, table: RankTable) -> RankTable:
     return with_running(table, target.threads())
 
 
-def _filled(table: RankTable, rank_table: RankTable) -> RankTable:
+def _lacks_blocks(table: RankTable) -> bool:
+    """Whether ranks have copies of an object with thread-local variables, and no block is known."""
+    placements = [placement for rank in table.ranks for placement in rank.placements]
+    has_blocks = any(isinstance(placement, TlsBlock) for placement in placements)
+    copied = {placement.object for placement in placements if isinstance(placement, Rebase)}
+    return not has_blocks and any(one.tls_size and one.index in copied for one in table.objects)
+
+
+def _is_swapped(target: Target, table: RankTable) -> bool:
+    """Whether AMPI swaps globals, which the hook module calls no method."""
+    if table.method != "none" or not table.runtime.startswith("AMPI"):
+        return False
+    from pieglobalsfind.decoders.ampi.loader import SWAPS
+
+    try:
+        return any(LoadedElf(target.read, one.base).symbol(SWAPS) is not None for one in table.objects[:1])
+    except (MemoryUnreadable, ObjectFileError, struct.error):
+        return False
+
+
+def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankTable:
     known = {rank.rank: rank for rank in rank_table.ranks}
-    with_images = not table.objects
+    with_images = with_images and all(rank.rank in known for rank in table.ranks if rank.placements)
     ranks = tuple(_with(rank, known.get(rank.rank), with_images) for rank in table.ranks)
     return replace(
         table,
         ranks=ranks,
-        objects=table.objects or rank_table.objects,
-        method=table.method or rank_table.method,
+        objects=rank_table.objects if with_images else table.objects,
+        method=rank_table.method if with_images else table.method,
+        warnings=tuple(dict.fromkeys((*table.warnings, *rank_table.warnings))) if with_images else table.warnings,
         context_layout=table.context_layout or rank_table.context_layout,
         entry_function=table.entry_function or rank_table.entry_function,
         entry_function_size=table.entry_function_size or rank_table.entry_function_size,
@@ -50,5 +76,5 @@ def _with(rank: Rank, found: object, with_images: bool) -> Rank:
         return rank
     if rank.context in LACKING:
         rank = replace(rank, state=found.state, context=found.context, kernel_thread=found.kernel_thread)
-    heap = found.heap if isinstance(rank.heap, Absent) else rank.heap
+    heap = found.heap if isinstance(rank.heap, Absent) or with_images else rank.heap
     return replace(rank, heap=heap, placements=found.placements if with_images else rank.placements)

@@ -1,7 +1,8 @@
 """Reads running processes at one moment: plans what to copy, pauses them for milliseconds, and analyses the copies.
 
 Takes live targets and what reads them; gives what that makes of the paused targets. Where the copy lacks something,
-the processes are paused again, a few times at most; what is still lacking then, the reader says.
+the processes are paused again, a few times at most; what is still lacking then, the reader says. The last time, where
+ranks may migrate or only copies tell of them, what to copy is planned while all stand still.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
@@ -26,7 +28,7 @@ from pieglobalsfind.targets.stand_in import RecordedTarget
 Value = TypeVar("Value")
 
 OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
-SMPI, ANY_CALL = "SMPI", "MPI_Wait"  # whichever call it is, its requests are found in the same way
+AMPI, SMPI, ANY_CALL = "AMPI", "SMPI", "MPI_Wait"  # whichever call it is, its requests are found in the same way
 MOST_STOPS = 3
 MOST_REHEARSALS = 5
 PAGE = 4096
@@ -48,6 +50,11 @@ class ProcessPlan:
     others: tuple[tuple[LiveTarget, Plan], ...] = ()
     runtime: str = ""
 
+    @property
+    def is_restless(self) -> bool:
+        """Return whether ranks may migrate, or what leads to them change, faster than a plan can be made."""
+        return self.plan.with_maps
+
 
 def at_one_moment(
     processes: Sequence[ProcessPlan], with_data: bool, read: Callable[[Sequence[PausedTarget]], Value]
@@ -58,15 +65,20 @@ def at_one_moment(
     not be stopped.
     """
     planned = list(processes)
+    missed: list[list[tuple[Range, ...]]] = []
     seconds = 0.0
     for stop in range(1, MOST_STOPS + 1):
-        targets = _paused(planned, seconds, stop)
+        if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
+            targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
+        else:
+            planned = _enlarged_where(planned, missed, with_data) if missed else planned
+            targets = _paused(planned, seconds, stop)
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        if stop == MOST_STOPS or not any(any(ranges) for ranges in missed):
+        lacking = (one.is_restless and target.lacks_ranks for one, target in zip(planned, targets))
+        if not any(any(ranges) for ranges in missed) and not any(lacking):
             break
-        planned = [_enlarged(process_plan, ranges, with_data) for process_plan, ranges in zip(planned, missed)]
     if problem is not None:
         raise problem
     assert value is not None
@@ -81,6 +93,8 @@ def decoded(target: PausedTarget) -> RankTable:
     table = decode(target, target.runtime)
     if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
         target.forget_misses()
+    else:
+        target.lacks_ranks = bool(table.context_layout)
     return table
 
 
@@ -94,12 +108,25 @@ def _attempt(
         return None, error
 
 
-def _paused(processes: Sequence[ProcessPlan], seconds: float, stop: int) -> list[PausedTarget]:
-    """The targets, with how long the processes stood still in this stop and in those before."""
-    flat = [pair for process in processes for pair in ((process.live, process.plan), *process.others)]
-    copies = iter(pause(flat))
+def _paused(
+    processes: Sequence[ProcessPlan],
+    seconds: float,
+    stop: int,
+    again: Optional[Callable[[], list[ProcessPlan]]] = None,
+) -> list[PausedTarget]:
+    """The targets, with how long the processes stood still in this stop and in those before.
+
+    `again` makes the plans anew while they stand still.
+    """
+    planned = list(processes)
+
+    def planned_again() -> list[tuple[LiveTarget, Plan]]:
+        planned[:] = again() if again is not None else planned
+        return _flat(planned)
+
+    copies = iter(pause(_flat(planned), again=None if again is None else planned_again))
     targets = []
-    for process_plan in processes:
+    for process_plan in planned:
         target = next(copies)
         target.runtime = process_plan.runtime
         target.others = {other.pid: next(copies) for other, _ in process_plan.others}
@@ -108,18 +135,34 @@ def _paused(processes: Sequence[ProcessPlan], seconds: float, stop: int) -> list
     return targets
 
 
+def _flat(processes: Sequence[ProcessPlan]) -> list[tuple[LiveTarget, Plan]]:
+    return [pair for process in processes for pair in ((process.live, process.plan), *process.others)]
+
+
 def _missed(target: PausedTarget) -> list[tuple[Range, ...]]:
     return [target.missed(), *(other.missed() for other in target.others.values())]
 
 
 def _enlarged(process: ProcessPlan, missed: Sequence[tuple[Range, ...]], with_data: bool) -> ProcessPlan:
     """With a plan made again, as ranks may have come or gone, and what was missed."""
-    if not any(missed):
-        return process
     now = plan_for(process.live, with_data, with_requests=True)
     plan = now.plan.enlarged((*process.plan.ranges, *missed[0]))
     others = tuple((live, old.enlarged(ranges)) for (live, old), ranges in zip(process.others, missed[1:]))
-    return ProcessPlan(process.live, plan, others or now.others, now.runtime)
+    return replace(now, plan=plan, others=others or now.others)
+
+
+def _enlarged_all(
+    processes: Sequence[ProcessPlan], missed: Sequence[Sequence[tuple[Range, ...]]], with_data: bool
+) -> list[ProcessPlan]:
+    return [_enlarged(process, ranges, with_data) for process, ranges in zip(processes, missed)]
+
+
+def _enlarged_where(
+    processes: Sequence[ProcessPlan], missed: Sequence[Sequence[tuple[Range, ...]]], with_data: bool
+) -> list[ProcessPlan]:
+    """Those enlarged of which anything was missed."""
+    pairs = zip(processes, missed)
+    return [_enlarged(process, ranges, with_data) if any(ranges) else process for process, ranges in pairs]
 
 
 # ---- plans ----
@@ -136,14 +179,16 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
-    ranges = [*recorded.noted(), *_structures(table, ranks)]
+    is_scan = table.evidence.tier == SCAN
+    is_restless = table.process_count > 1 or len(table.currents) > 1 or (is_scan and bool(table.context_layout))
+    ranges = [*recorded.noted(is_restless), *_structures(table, ranks)]
     untouched: list[Range] = []
     for start, end in merged(_data(table, ranks)) if with_data else ():
         held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
         ranges += held
         untouched += without(start, end, held)
-    is_scan = table.evidence.tier == SCAN
-    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), _unsettled(live, table), tuple(untouched), is_scan)
+    stacks = tuple(stacks_of(table, ranks))
+    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, is_restless)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
@@ -155,7 +200,7 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
 
 def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:
     """Code in which a thread is between two ranks."""
-    if table.runtime != "AMPI":
+    if table.runtime != AMPI:
         return ()
     from pieglobalsfind.decoders.ampi.switch import switching_code  # late: jobs with a registry need nothing of AMPI's
 

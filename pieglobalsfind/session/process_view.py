@@ -108,9 +108,17 @@ class ProcessView:
         """The rank; the peer that it waits for has its number in MPI_COMM_WORLD, as far as that is known."""
         if rank.waiting is None or rank.waiting.peer < 0:
             return rank
-        from pieglobalsfind.decoders.communicators import in_world
+        from pieglobalsfind.decoders.communicators import in_world, own_communicator
 
-        return in_world(rank, self._communicators)
+        number = rank.waiting.communicator
+        if number not in self._members:
+            self._members.update(own_communicator(self.target, self.table, rank))
+        return in_world(rank, self._members if number in self._members else self._communicators)
+
+    @cached_property
+    def _members(self) -> Communicators:
+        """Those of which some rank has been asked."""
+        return {}
 
     @cached_property
     def _communicators(self) -> Communicators:

@@ -22,6 +22,8 @@ from pieglobalsfind.targets import cut_short
 WORD = 8
 _MASK = (1 << 64) - 1
 _word = struct.Struct("<Q").unpack_from
+MOST_ASKED = 4  # ranks, before the whole memory map is read
+Extents = tuple[list[int], list[int]]  # starts, ends
 _SWITCHING = "it is being switched at this moment, or its record is damaged"
 
 
@@ -31,7 +33,9 @@ class Contexts:
     def __init__(self, target: Target, table: RankTable, maps: Sequence[MemoryMapping] = ()) -> None:
         self._target = target
         self._table = table
-        self._executable = _executable(maps, table.entry_function)
+        self._maps = maps
+        self._asked = 0
+        self._executable: Optional[Extents] = None
         self._layout = [
             (register_rule.dwarf_register, register_rule.saved, register_rule.offset)
             for register_rule in table.context_layout
@@ -45,6 +49,7 @@ class Contexts:
         """The same for a later moment of the process; where code is, is asked again if a pc lies elsewhere."""
         later = copy(self)
         later._target, later._table = target, table
+        later._asked = MOST_ASKED
         return later
 
     def registers(self, rank: Rank) -> dict[int, int]:
@@ -116,13 +121,23 @@ class Contexts:
             raise RanklensError(f"the context of rank {rank.rank} at {context:#x} is invalid, {wrong}", _SWITCHING)
 
     def _is_executable(self, pc: int) -> bool:
-        """By the memory map, read once more if what is known of it does not have the pc."""
+        """By the memory map, read once more if what is known of it does not have the pc.
+
+        A debugger asks of one rank: for it a thousand ranks' mappings are not read.
+        """
+        if self._executable is None and self._asked < MOST_ASKED:
+            self._asked += 1
+            mapping = mapping_at(self._maps, pc)
+            if mapping is not None and mapping.executable:
+                return True
+        if self._executable is None:
+            self._executable = _executable(self._maps, self._table.entry_function)
         if not _covers(self._executable, pc):
             self._executable = _executable(self._target.maps(), self._table.entry_function)
         return _covers(self._executable, pc)
 
 
-def _executable(maps: Sequence[MemoryMapping], entry: int) -> tuple[list[int], list[int]]:
+def _executable(maps: Sequence[MemoryMapping], entry: int) -> Extents:
     """Where code may be. `entry` is a known piece of it; an emulator's process need not execute the memory it is in."""
     known = mapping_at(maps, entry) if entry else None
     is_emulated = known is not None and known.readable and not known.executable
@@ -130,7 +145,7 @@ def _executable(maps: Sequence[MemoryMapping], entry: int) -> tuple[list[int], l
     return [one.start for one in mappings], [one.end for one in mappings]
 
 
-def _covers(ranges: tuple[list[int], list[int]], address: int) -> bool:
+def _covers(ranges: Extents, address: int) -> bool:
     starts, ends = ranges
     at = bisect_right(starts, address) - 1
     return at >= 0 and address < ends[at]

@@ -27,6 +27,7 @@ class Plan:
 
     `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
     it stands still. `other_stacks`: what threads have put last on stacks that are not in `stacks` is copied, too.
+    `with_maps`: so is the memory map, which may change soon.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -34,6 +35,7 @@ class Plan:
     unsettled: tuple[Range, ...] = ()
     untouched: tuple[Range, ...] = ()
     other_stacks: bool = False
+    with_maps: bool = False
 
     def enlarged(self, ranges: Iterable[Range]) -> Plan:
         """Return a plan with more ranges."""

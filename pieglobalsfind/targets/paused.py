@@ -60,8 +60,11 @@ class PausedTarget(StandIn):
         threads: Sequence[KernelThread],
         pause: Pause,
         untouched: Sequence[Range] = (),
+        maps: Optional[ProcMaps] = None,
     ) -> None:
         super().__init__(live)
+        if maps is not None:
+            self._maps = maps
         self.pause = pause
         self._pieces = pieces
         self._threads = tuple(threads)
@@ -71,6 +74,7 @@ class PausedTarget(StandIn):
         self._unmapped: list[Range] = []
         self.others: dict[int, PausedTarget] = {}
         self.runtime = ""  # whose data the plan was made by, for who reads the copy
+        self.lacks_ranks = False  # whether anything is unknown of a rank's thread, says who reads the copy
 
     def read(self, address: int, size: int) -> bytes:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
@@ -120,7 +124,11 @@ class PausedTarget(StandIn):
         if mapping.writable and not self.rest_is_live:
             self._missed.append(wanted)
             return None
-        return self.live.read(at, min(end, mapping.end) - at)
+        try:
+            return self.live.read(at, min(end, mapping.end) - at)
+        except MemoryUnreadable:  # it has left the process since
+            self._missed.append(wanted)
+            return None
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """Read many ranges, None for each that was not copied."""
@@ -135,7 +143,7 @@ class PausedTarget(StandIn):
         return self.live.backed(start, end) if self.rest_is_live else without(start, end, self._untouched)
 
     def maps(self) -> ProcMaps:
-        """As they were shortly after the process stood still, when they were first asked for."""
+        """As they were while the process stood still, if the plan was with maps, else shortly after that."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:

@@ -10,12 +10,12 @@ import gc
 import mmap
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Optional
 
 from pieglobalsfind.errors import NotStoppableError
-from pieglobalsfind.memory_map import mapping_at
+from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.copy_plan import Plan
 from pieglobalsfind.targets.live import LiveTarget
@@ -53,50 +53,64 @@ class Room:
         return self._view
 
 
-def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = None) -> list[PausedTarget]:
+def pause(
+    processes: Sequence[tuple[LiveTarget, Plan]],
+    room: Optional[Room] = None,
+    again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]] = None,
+) -> list[PausedTarget]:
     """Stop all of them, copy what the plans say, and let all of them continue.
 
-    `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
-    be traced, has ended, or if a plan is too large.
+    `room` is for one process of which the last pause's copy is not needed any more. `again` makes other plans while the
+    processes stand still, which takes longer: for those that change faster than a plan can be made. Raises
+    `TargetError` if one may not be traced, has ended, or if a plan is too large.
     """
-    copiers = [(room or Room()).copier(live, plan) for live, plan in processes]
-    if sum(copier.size for copier in copiers) > LARGEST_COPY:
-        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    copiers = _sized([(room or Room()).copier(live, plan) for live, plan in processes])
     collects = gc.isenabled()
     gc.disable()
     try:
-        stopped = _copied(copiers)
+        copiers, stopped = _copied(copiers, again)
     finally:
         if collects:
             gc.enable()
     return [copier.target(stopped) for copier in copiers]
 
 
-def _copied(copiers: Sequence[_Copier]) -> Pause:
+def _sized(copiers: list[_Copier]) -> list[_Copier]:
+    """The same; raises `NotStoppableError` if they would copy too much."""
+    if sum(copier.size for copier in copiers) > LARGEST_COPY:
+        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    return copiers
+
+
+def _copied(
+    copiers: list[_Copier], again: Optional[Callable[[], Sequence[tuple[LiveTarget, Plan]]]]
+) -> tuple[list[_Copier], Pause]:
+    """Which copiers have copied, and how long that took."""
     seconds = 0.0
     for _ in range(MOST_SETTLING):
         with highest():
             standstill = Standstill([copier.live.pid for copier in copiers])
             try:
                 taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
-                is_settled = _read(copiers, standstill)
+                is_settled = _is_settled(copiers, standstill)
+                if is_settled and again is not None:
+                    copiers = _sized([_Copier(live, plan, Room()) for live, plan in again()])
+                    is_settled = _is_settled(copiers, standstill)
+                for copier in copiers if is_settled else ():
+                    copier.copy()
             finally:
                 standstill.release()
                 seconds += standstill.ended - standstill.began
         if is_settled:
-            return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
+            return copiers, Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
     raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
 
 
-def _read(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
-    """Read registers and memory of all; False, and no memory, if a thread stands between two ranks."""
+def _is_settled(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
+    """Read all registers; False if a thread stands between two ranks."""
     for copier in copiers:
         copier.read_registers(standstill)
-    is_settled = all(copier.is_settled for copier in copiers)
-    if is_settled:
-        for copier in copiers:
-            copier.copy()
-    return is_settled
+    return all(copier.is_settled for copier in copiers)
 
 
 class _Copier:
@@ -109,6 +123,7 @@ class _Copier:
     def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
         self.plan = plan
+        self._maps_then: Optional[ProcMaps] = None
         self._unsettled = plan.unsettled
         self._untouched = plan.untouched
         self._other_stacks = plan.other_stacks
@@ -137,6 +152,7 @@ class _Copier:
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
+        self._maps_then = self.live.maps() if self.plan.with_maps else None
         self._follow_ranks()
         self._follow_threads()
         total = sum(self._vectors[1::2])
@@ -182,7 +198,8 @@ class _Copier:
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
-        return PausedTarget(self.live, Pieces(self._pieces()), threads, stopped, tuple(self._still_untouched()))
+        untouched = tuple(self._still_untouched())
+        return PausedTarget(self.live, Pieces(self._pieces()), threads, stopped, untouched, self._maps_then)
 
     def _still_untouched(self) -> Iterator[Range]:
         """What has no memory even now, after the pause: it was zeros in it."""

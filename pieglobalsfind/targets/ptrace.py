@@ -244,6 +244,11 @@ def is_in_the_kernel(tid: int) -> bool:
     return _state(tid) == "D"
 
 
+def is_waiting(tid: int) -> bool:
+    """Whether a thread waits in the kernel, and not for a processor (proc(5), states S and D)."""
+    return _state(tid) in ("S", "D")
+
+
 def has_exited(tid: int) -> bool:
     """Whether a thread is a zombie, dead, or gone (proc(5), states Z and X)."""
     return _state(tid) in ("", "Z", "X")

@@ -102,7 +102,7 @@ class RecordedTarget(StandIn):
         """Raise `TargetError` if the process runs another program now."""
         self.live.check_program()
 
-    def noted(self) -> tuple[Range, ...]:
-        """What was read of memory that may change."""
-        writable = [(mapping.start, mapping.end) for mapping in self._maps if mapping.writable]
-        return intersected(merged(self._read), writable)
+    def noted(self, with_maps: bool) -> tuple[Range, ...]:
+        """What was read of memory that may change, or, of a process whose maps change, may leave it."""
+        changing = [one for one in self._maps if one.writable or (with_maps and not one.path)]
+        return intersected(merged(self._read), [(mapping.start, mapping.end) for mapping in changing])

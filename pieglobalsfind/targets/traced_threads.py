@@ -24,8 +24,12 @@ from pieglobalsfind.targets.ptrace import (
     NAP,
     PATIENCE,
     POLLS,
+    STUCK,
     WALL,
     Standstill,
+    has_exited,
+    is_in_the_kernel,
+    is_waiting,
     ptrace,
     ptrace_value,
 )
@@ -39,6 +43,7 @@ SIGNAL_INFO_SIZE, CODE_AT = 128, 8  # siginfo_t
 PC_AT, DEBUG_REGISTERS_AT = 16 * 8, 848  # in `struct user`
 NT_PRFPREG, FLOATING_POINT_SIZE = 2, 512
 ENDED = -1  # in place of an event
+TRAP = 5  # SIGTRAP
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class TracedThreads(Standstill):
         self._process_of: dict[int, int] = {}
         self._group_stopped = set[int]()
         self._strangers = set[int]()  # new processes that have stopped before their parents' events
+        self._early = set[int]()  # new threads that have
+        self._stepping = set[int]()  # those that step, and wait in the kernel
+        self._lending = dict[int, int]()  # by thread, the process whose memory its child has (vfork(2))
         for pid in pids:
             for tid in self.threads(pid):
                 self._process_of[tid] = pid
@@ -76,21 +84,29 @@ class TracedThreads(Standstill):
         """(process, thread) of each."""
         return tuple((pid, tid) for pid in self._signals for tid in self.threads(pid))
 
+    @property
+    def lenders(self) -> frozenset[int]:
+        """The processes whose memory a child has until it executes a program, or ends."""
+        return frozenset(self._lending.values())
+
     # ---- going on ----
 
-    def resume(self, tid: int, step: bool = False) -> None:
-        """Let a stopped thread go on, or take one step; it gets the signal that it was about to get."""
+    def resume(self, tid: int) -> None:
+        """Let a stopped thread go on, or with its step; it gets the signal that it was about to get."""
         threads = self._signals[self._process_of[tid]]
         signal, threads[tid] = threads[tid], 0
-        request = SINGLE_STEP if step else LISTEN if tid in self._group_stopped else CONT
+        request = SINGLE_STEP if tid in self._stepping else LISTEN if tid in self._group_stopped else CONT
         self._group_stopped.discard(tid)
         self._running.add(tid)
         ptrace(request, tid, 0, signal)  # it fails for a thread that has been killed, which `next_stop` reports
 
     def resume_all(self, but: Container[int]) -> None:
-        """Let every stopped thread go on, except some."""
+        """Let every stopped thread go on, except some.
+
+        While a child has the memory of a process no breakpoint may be in it: only threads that wait for a child do.
+        """
         for _, tid in self.all:
-            if tid not in self._running and tid not in but:
+            if tid not in self._running and (tid in self._lending if self._lending else tid not in but):
                 self.resume(tid)
 
     def deliver(self, tid: int, signal: int) -> None:
@@ -113,6 +129,14 @@ class TracedThreads(Standstill):
             if stop is not None:
                 return stop
 
+    def _stop_of(self, tid: int) -> Optional[ThreadStop]:
+        """One thread's next stop; those of others are left to `next_stop`."""
+        try:
+            stopped, status = os.waitpid(tid, WALL | os.WNOHANG)
+        except ChildProcessError:
+            return self._ended(tid) or ThreadStop(0, tid, event=ENDED)
+        return self._noted(tid, status) or ThreadStop(0, tid, event=ENDED) if stopped else None
+
     def _noted(self, tid: int, status: int) -> Optional[ThreadStop]:
         self._running.discard(tid)
         if not os.WIFSTOPPED(status):
@@ -127,16 +151,32 @@ class TracedThreads(Standstill):
             return ThreadStop(pid, tid, event=event)
         if event:
             message = _event_message(tid)
-            if event == CLONED and message not in self._process_of:
-                self._process_of[message] = pid
-                self._signals[pid][message] = 0
-                self._running.add(message)  # it stops by itself
+            if event == CLONED:
+                self._expect(pid, message)
+            elif event == VFORKED:
+                self._lending[tid] = pid
+            elif event == VFORK_DONE:
+                self._lending.pop(tid, None)
             return ThreadStop(pid, tid, event=event, message=message)
         self._signals[pid][tid] = signal
+        if signal == TRAP:
+            self._stepping.discard(tid)
         return ThreadStop(pid, tid, signal, _signal_code(tid))
+
+    def _expect(self, pid: int, tid: int) -> None:
+        """A new thread runs until it stops by itself; one that has stopped already may even have ended meanwhile."""
+        if tid in self._early:
+            self._early.discard(tid)
+            return
+        self._process_of[tid] = pid
+        self._signals[pid][tid] = 0
+        self._running.add(tid)
 
     def _ended(self, tid: int) -> Optional[ThreadStop]:
         pid = self._process_of.pop(tid, 0)
+        self._running.discard(tid)
+        self._stepping.discard(tid)
+        self._lending.pop(tid, None)
         self._signals.get(pid, {}).pop(tid, None)
         return ThreadStop(pid, tid, event=ENDED) if tid == pid else None
 
@@ -148,6 +188,7 @@ class TracedThreads(Standstill):
             return 0
         self._process_of[tid] = pid
         self._signals[pid][tid] = 0
+        self._early.add(tid)
         return pid
 
     def stop_all(self) -> list[ThreadStop]:
@@ -155,36 +196,53 @@ class TracedThreads(Standstill):
         found: list[ThreadStop] = []
         for tid in tuple(self._running):
             ptrace(INTERRUPT, tid, 0, 0)
-        deadline = time.monotonic() + PATIENCE
+        started = time.monotonic()
         while self._running:
             stop = self.next_stop()
             if stop is None:
-                if time.monotonic() > deadline:
-                    raise NotStoppableError(
-                        f"thread {min(self._running)} does not stop", "it may be stuck in the kernel"
-                    )
+                self._check_progress(time.monotonic() - started)
                 time.sleep(NAP)
             elif stop.event != EVENT_STOP:
                 found.append(stop)
         return found
 
+    def _check_progress(self, seconds: float) -> None:
+        """Raise `NotStoppableError` if a thread has not stopped for so long."""
+        for tid in self._running:
+            if seconds > STUCK and tid in self._lending:
+                raise NotStoppableError(
+                    f"thread {tid} does not stop", "it waits for a child that has not executed a program yet"
+                )
+            if seconds > PATIENCE or (seconds > STUCK and is_in_the_kernel(tid)):
+                raise NotStoppableError(f"thread {tid} does not stop", "it may be stuck in the kernel")
+
     def step(self, tid: int, seconds: float) -> Optional[ThreadStop]:
-        """Have one thread execute one instruction while the others stand; None if it takes longer, and is under way."""
-        self.resume(tid, step=True)
-        deadline, polls = time.monotonic() + seconds, 0
+        """Have one thread execute one instruction while the others stand.
+
+        None if it waits in the kernel for longer: `resume` goes on with the step. A thread that only waits for a
+        processor is waited for.
+        """
+        self._stepping.add(tid)
+        self.resume(tid)
+        started, polls = time.monotonic(), 0
         while True:
             polls += 1
             if polls > POLLS:
                 time.sleep(NAP)
-            stop = self.next_stop()
-            if stop is not None and stop.tid == tid:
+            stop = self._stop_of(tid)
+            if stop is not None:
                 if stop.event != EVENT_STOP:
                     return stop
-                self.resume(tid, step=True)  # it was interrupted once more than it has stopped
-            if stop is None and tid not in self._process_of:
-                return ThreadStop(0, tid, event=ENDED)
-            if stop is None and time.monotonic() > deadline:
-                return None
+                self.resume(tid)  # it was interrupted once more than it has stopped
+            elif time.monotonic() > started + seconds:
+                if has_exited(tid):
+                    return ThreadStop(self._process_of[tid], tid, event=ENDED)  # its process's other threads follow
+                if is_waiting(tid):
+                    return None
+
+    def leave_steps(self) -> None:
+        """Have threads whose step is under way go on without it."""
+        self._stepping.clear()
 
     # ---- new processes ----
 
@@ -204,6 +262,8 @@ class TracedThreads(Standstill):
             ptrace(DETACH, tid, 0, 0)
             self._process_of.pop(tid, None)
             self._running.discard(tid)
+            self._stepping.discard(tid)
+            self._lending.pop(tid, None)
         self._signals[pid].clear()
 
 

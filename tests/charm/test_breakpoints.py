@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, METHODS, build, gated, turns_of
 from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
@@ -22,7 +22,6 @@ pytestmark = [
 ]
 RANKS = 3
 TURNS = 3
-METHODS = ("pie", "pip", "fs", "tls", "none")
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.model import HOOK, Absent, Placement, Rank, RankTable, Rebase
 from pieglobalsfind.targets import open_target
-from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.support.charm.jobs import AMPICC, BOTH, METHODS, RANKS, Running, build, running
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 PROGRAMS = [(method, "c") for method in METHODS] + [("pie", "cpp"), ("pie", "f90"), ("pip", "f90"), ("fs", "cpp")]
@@ -49,7 +49,7 @@ def test_the_registry_says_what_discovery_finds(job: tuple[str, str, Running]) -
     target = open_target(pid=up.pid)
     told, rank_table = decode(target), ampi.decode(target)
     assert rank_table is not None
-    assert (told.evidence.tier, told.method, told.rank_count) == (HOOK, method, RANKS)
+    assert (told.evidence.tier, told.method, told.rank_count) == (HOOK, "pie" if method == BOTH else method, RANKS)
     assert (told.entry_function, told.entry_function_size) == (
         rank_table.entry_function,
         rank_table.entry_function_size,
@@ -76,7 +76,9 @@ def test_addresses_belong_to_the_ranks_that_print_them(job: tuple[str, str, Runn
 
 def test_nothing_is_searched_for(job: tuple[str, str, Running]) -> None:
     """The registry is whole by itself: no file of the program's is opened, no memory searched."""
-    _, _, up = job
+    method, _, up = job
+    if method == BOTH:
+        pytest.skip("the module names no thread-local variables of copies: they are read as without it")
     target = open_target(pid=up.pid)
     sizes: list[int] = []
     read = target.read

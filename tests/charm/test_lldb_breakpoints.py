@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.test_breakpoints import METHODS, RANKS, SOURCE, TURNS
+from tests.charm.test_breakpoints import RANKS, SOURCE, TURNS
 from tests.charm.test_lldb import LLDB
-from tests.support.charm.jobs import AMPICC, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, METHODS, build, gated, turns_of
 from tests.support.host.script import Told
 from tests.support.lldb.session import Session
 

@@ -16,7 +16,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.model import Rebase
 from pieglobalsfind.targets import open_target
-from tests.support.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
+from tests.support.charm.jobs import AMPICC, BOTH, METHODS, RANKS, SOURCES, Running, build, running
 from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
@@ -145,7 +145,7 @@ def test_the_fortran_runtime_is_copied_with_the_program(job: tuple[str, str, Run
     method, language, up = job
     table = decode(open_target(pid=up.pid))
     names = {elf_object.path.rpartition("/")[2].partition(".so")[0] for elf_object in table.objects}
-    copied = language == "f90" and method in ("pie", "pip")
+    copied = language == "f90" and method in ("pie", BOTH, "pip")
     assert ({"libgfortran", "libquadmath"} <= names) == copied
     if copied:
         for rank in table.ranks:  # beside them it has blocks of thread-local variables

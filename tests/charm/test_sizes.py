@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,10 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.loader import find_loader
-from pieglobalsfind.decoders.ampi.search import LAYOUT
-from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.machine.x86_64 import X86_64
-from pieglobalsfind.model import Rank, RankTable, Rebase, Region
+from pieglobalsfind.model import RankTable, Rebase
 from pieglobalsfind.ranks.rankset import Span, parse
-from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
-from tests.support.charm.jobs import AMPICC, WORKERS, build, launched, running
+from tests.support.charm.jobs import AMPICC, build, running
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -53,35 +47,6 @@ int main(int count, char **words) {
   return 0;
 }
 """
-# Ranks go round the processes until the file `stop` is there; what each then has must be its own.
-MOVING = r"""
-#include <mpi.h>
-#include <cstdio>
-#include <unistd.h>
-int g_rank = -1;
-int main(int count, char **words) {
-  int me, stop = 0, lost = 0, turns = 0;
-  MPI_Info hints;
-  MPI_Init(&count, &words);
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  g_rank = me;
-  printf("TRUTH %d %p %p %d\n", me, (void *)&g_rank, (void *)&me, getpid());
-  fflush(stdout);
-  MPI_Info_create(&hints);
-  MPI_Info_set(hints, "ampi_load_balance", "sync");
-  for (; !stop; turns++) {
-    AMPI_Migrate(hints);
-    lost |= g_rank != me;
-    if (me == 0) stop = !access("stop", F_OK);
-    MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  }
-  printf("END %d %d %d\n", me, g_rank, lost);
-  fflush(stdout);
-  MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Finalize();
-  return lost;
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +54,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the program that allocates as much as the environment says."""
     folder = tmp_path_factory.mktemp("large")
     build(folder, "pie", "cpp", source=LARGE)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def moving(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the program whose ranks migrate."""
-    folder = tmp_path_factory.mktemp("moving")
-    build(folder, "pie", "cpp", source=MOVING)
     return folder
 
 
@@ -131,7 +88,6 @@ def check_places(table: RankTable, truth: dict[int, str]) -> None:
         )
 
 
-@pytest.mark.skipif(bool(WORKERS), reason="SMP builds allocate threads in arenas of their own, which test_methods runs")
 @pytest.mark.parametrize("how", [{"LIBC_MB": "2000"}, {"ISO_MB": "2000"}])
 def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, str]) -> None:
     for name, value in how.items():
@@ -163,48 +119,3 @@ def test_a_thousand_ranks(large: Path) -> None:
     assert [rank.rank for rank in table.ranks] == list(range(MANY))
     check_places(table, {rank: truth.global_address for rank, truth in up.truth.items()})
     assert in_main(stacks) == set(range(MANY))
-
-
-def test_ranks_that_migrate_all_the_time(moving: Path) -> None:
-    """Looked at again and again, and once it may end the job's result is the same."""
-    (moving / "stop").unlink(missing_ok=True)
-    seen: set[tuple[int, int]] = set()
-    with launched(moving, 8, "+balancer", "RotateLB") as (job, found):
-        truth = {rank: address for one in found.values() for rank, address in one.items()}
-        for look in range(LOOKS):
-            pid = sorted(found)[look % len(found)]
-            for rank in looked_at(pid, truth):
-                seen.add((pid, rank))
-        (moving / "stop").touch()
-        assert job.stdout is not None
-        said = job.stdout.read()
-        job.wait(timeout=60)
-    ends = re.findall(r"^END (\d) (\d) (\d)$", said, re.MULTILINE)
-    assert job.returncode == 0 and sorted(ends) == [(str(rank), str(rank), "0") for rank in range(8)], said
-    assert len(found) == 2 and {rank for _, rank in seen} == set(range(8))
-    assert len({pid for pid, rank in seen if rank == 3}) > 1, "nobody was seen to migrate"
-
-
-def looked_at(pid: int, truth: dict[int, str]) -> Iterator[int]:
-    """The ranks that a process has at one moment; whatever is said of them must be possible."""
-    saved_pc = next(register_rule.offset for register_rule in LAYOUT if register_rule.dwarf_register == X86_64.pc)
-    with FrozenTarget(pid) as target:
-        try:
-            table = decode(target)
-        except RanklensError:  # all of its ranks are elsewhere
-            return
-        loader = find_loader(target, target.maps())
-        assert loader is not None
-        for rank in table.ranks:
-            if isinstance(rank.context, int):
-                word = target.read(rank.context + saved_pc, 8)
-                assert loader.has_code(int.from_bytes(word, "little")), rank
-                check_share(rank)
-                yield rank.rank
-    check_places(table, {rank.rank: truth[rank.rank] for rank in table.ranks if isinstance(rank.context, int)})
-
-
-def check_share(rank: Rank) -> None:
-    """A rank's stack and saved context lie in the addresses that are its own."""
-    assert isinstance(rank.context, int) and isinstance(rank.range, Region) and isinstance(rank.stack, Region)
-    assert rank.context in rank.stack and rank.stack.start == rank.range.start

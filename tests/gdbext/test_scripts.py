@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.gdb.places import RANKS, compile_program
-from tests.support.gdb.session import Session
+from tests.support.gdb.session import EXTENSION, Session
 
 TIMES = 4
 
@@ -89,3 +90,15 @@ ask("kill")
 """
     told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
     assert told["seen"] == [1, [2, 0, "tick"], [2, 1, "tick"]], told.output
+
+
+@pytest.mark.parametrize("options", [[], ["--interpreter=mi3"]], ids=["console", "MI"])
+def test_a_script_that_quits(gdb: Path, rankrun: Path, ticks: Path, tmp_path: Path, options: list[str]) -> None:
+    """GDB executes a script of -x before its event loop, which what is posted there waits for."""
+    script = tmp_path / "script"
+    script.write_text("set breakpoint pending on\nset confirm off\nbreak tick\nrun\ncontinue\nquit 7\n")
+    words = [str(gdb), "-nx", "-q", *options, "-iex", "set debuginfod enabled off", "-ix", str(EXTENSION)]
+    words += ["-x", str(script), "--args", str(rankrun), "-n", str(RANKS), str(ticks), str(TIMES)]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert done.stdout.count("Breakpoint 1, ") == 2 or options, done.stdout

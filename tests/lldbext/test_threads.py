@@ -208,6 +208,24 @@ def test_continuing_and_stopping_again(session: Session, places: Places) -> None
     assert "*     3  running" in told["list"] and "step over" in told["next"]
 
 
+@pytest.mark.skipif(not holds_up_commands(), reason=NOT_HELD_UP)
+@pytest.mark.parametrize("command", ["next", "step", "finish", "stepi", "thread until 1", "thread return"])
+def test_a_step_in_a_suspended_rank_is_refused(session: Session, places: Places, command: str) -> None:
+    """LLDB by itself lets the process run, and never ends the step; another rank's step is its own."""
+    script = f"""
+    ask("rank 1")
+    before = process.GetStopID()
+    ask({command!r})
+    tell("stop", [before, process.GetStopID(), ask("rank")])
+    tell("named", ask(f"thread step-inst {{next(one for one in process if 'running' in one.GetName()).GetIndexID()}}"))
+    """
+    told = session.attach(script, places.pid)
+    assert re.search(r"needs a rank that runs, and rank 1 is blocked in MPI_Recv", told.output), told.output
+    before, after, selected = told["stop"]
+    assert before == after and selected.startswith("Rank 1 is selected because you asked for it"), told.output
+    assert "instruction step" in told["named"], told.output
+
+
 @pytest.mark.parametrize("elements", [2, 3])
 def test_every_kernel_thread_is_its_rank(
     session: Session, start_job: StartJob, rankrun: Path, program: Path, elements: int

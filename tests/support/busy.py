@@ -78,16 +78,16 @@ CALLS: Mapping[str, Sequence[str]] = {
 WAYS = ("exchange", "compute", "recurse")
 
 
-def why_impossible(functions: Sequence[str], way: str) -> str:
-    """Why a stack, outermost call first, can't be one of the program; "" if it can."""
+def why_impossible(functions: Sequence[str], way: str, calls: Mapping[str, Sequence[str]] = CALLS) -> str:
+    """Why a stack, outermost call first, can't be one of the program with these calls; "" if it can."""
     if "main" not in functions:
         return f"it does not come from main: {functions}"
     last = len(functions) - 1 - functions[::-1].index("main")  # unoptimized, AMPI's loader has one that calls it
     own = list(functions[last:])
-    while own and own[-1] not in CALLS:  # the runtime's, below
+    while own and own[-1] not in calls:  # the runtime's, below
         own.pop()
     for caller, callee in zip(own, own[1:]):
-        if callee not in CALLS.get(caller, ()):
+        if callee not in calls.get(caller, ()):
             return f"{caller} does not call {callee}: {functions}"
     depth = own.count("descend")
     if way == "recurse" and "exchange" in own and depth not in (6, 301):

@@ -18,9 +18,11 @@ from pieglobalsfind.decoders.ampi.initial_stack import start, variable
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
+from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, AmpiThread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
+from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
@@ -70,12 +72,13 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     loader = find_loader(target, maps) or find_stripped(target, maps)
     if loader is None:
         return _copies_alone(target)
-    scanned = elf_scan.decode(target) if loader.is_pie else None
+    scanned = elf_scan.ranks_of_copies(target, maps) if loader.is_pie else None
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:
         if scanned is None:
             why = STARTING if loader.space.is_unset else UNKNOWN_LAYOUT
             return dataclasses.replace(_empty(loader), warnings=(why,))
+        scanned = with_stacks(target, scanned, maps)
         return dataclasses.replace(scanned, runtime="AMPI", warnings=(*scanned.warnings, MISMATCH))
     return with_running(as_used(target, table), target.threads())
 
@@ -101,7 +104,8 @@ def _table(
         images = ampi_images.of_original(target, maps)
     numbers = sorted(images.placements if loader.is_pie else threads)
     ranks = tuple(_rank(target, loader, images, number, threads.get(number), running) for number in numbers)
-    warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, _unplaced(loader, images, ranks)) if one]
+    lacks = (_unplaced(loader, images, ranks), images.warning)
+    warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, *lacks) if one]
     return dataclasses.replace(
         _empty(loader),
         job_id=_job(target, maps, loader),
@@ -184,6 +188,8 @@ def _images(
         programs = ampi_images.programs_by_stacks(target, maps, loader, believed)
         if programs is not None:
             return ampi_images.of_links(target, maps, loader, programs)
+    if loader.swaps:
+        return of_swap(target, loader, believed)
     if loader.tls is not None:
         return ampi_images.of_tls(loader, believed, *loader.tls)
     return ampi_images.of_program(loader, believed)
@@ -236,12 +242,13 @@ def _heap(
     thread: AmpiThread,
     held: Sequence[Placement],
 ) -> Union[Region, Absent]:
-    """What isomalloc has given out after the stack, the copies and the TLS block."""
+    """What isomalloc has given out after the stack, the copies, swapped globals and the TLS block."""
     end = used_end(target, loader, number, thread)
     if isinstance(end, Absent):
         return end
     parts = [one.copy + one.size for one in held if isinstance(one, Rebase)]
     parts += [one.address for one in held if isinstance(one, model.TlsBlock)]
+    parts += [one.storage + one.size for one in held if isinstance(one, model.Redirect)]
     begin = max([thread.stack.end, *(part for part in parts if thread.stack.end <= part <= end)])
     begin = -(-begin // PAGE) * PAGE
     return Region(begin, end - begin) if begin < end else Absent("isomalloc has allocated nothing")

@@ -31,11 +31,12 @@ OUTERMOST = 1 << 14  # bytes of a stack
 
 @dataclass(frozen=True)
 class AmpiImages:
-    """`objects`, and by rank what it has of them."""
+    """`objects`, and by rank what it has of them. `warning`: what is not known of that, "" if all is."""
 
     method: str
     objects: tuple[Object, ...]
     placements: Mapping[int, tuple[Placement, ...]]
+    warning: str = ""
 
 
 def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages]:

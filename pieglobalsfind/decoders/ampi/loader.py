@@ -23,10 +23,11 @@ ENTRY = "_ZL17startTCharmThreadP13TCharmInitMsg"
 CURRENT, CURRENT_SMP = "_ZL15Cpv_CthCurrent_", "_ZL20Cpv_addr_CthCurrent_"
 RANKDATA, TLS = "_ZL8rankdata", "_ZL17CmiTLSDescription"
 PIE = "_ZL14pieglobalsdata"
+SWAPPED, SWAPS = "_ZL8_ctgList", "_ZN13CtgGlobalListC1Ev"  # of -swapglobals alone; the second one is exported
 EPOCH = "_ZL5epoch"  # where Charm++'s clock begins
 ELEMENT, PROCESS, PROCESSES = "_Cmi_mype", "_Cmi_mynode", "_Cmi_numnodes"
 NEEDED = (START, END, SLOT, COUNT, ENTRY)
-NAMES = (*NEEDED, CURRENT, CURRENT_SMP, PIE, RANKDATA, TLS, EPOCH, ELEMENT, PROCESS, PROCESSES)
+NAMES = (*NEEDED, CURRENT, CURRENT_SMP, PIE, RANKDATA, TLS, SWAPPED, EPOCH, ELEMENT, PROCESS, PROCESSES)
 EXPORTED = "TCHARM_Element_Setup"  # every loader exports it, also a stripped one
 MOST_RANKS = 1 << 20
 MOST_ELEMENTS = 1 << 12  # processing elements of one process
@@ -70,6 +71,7 @@ class Space:
 class Loader:
     """The loader in memory. `currents` are (element, address of the pointer to the thread that it runs).
 
+    `swaps`: -swapglobals; `swapped` then is where the pointer to its list of globals is (0: not known).
     `tls` is the size and the alignment of a rank's TLS block in bytes, None if ranks have none; `rank_data` where the
     vector of the ranks' objects is (pip and fs). Of a stripped one `currents` and `rank_data` are not known.
     """
@@ -83,6 +85,8 @@ class Loader:
     is_pie: bool = False
     rank_data: Optional[int] = None
     tls: Optional[tuple[int, int]] = None
+    swaps: bool = False
+    swapped: int = 0
     epoch: Optional[int] = None
     process_index: int = 0
     process_count: int = 1
@@ -150,6 +154,8 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
         is_pie=PIE in at,
         rank_data=at[RANKDATA][0] if RANKDATA in at else None,
         tls=_tls(target, at[TLS][0]) if TLS in at else None,
+        swaps=loaded.symbol(SWAPS) is not None,
+        swapped=at[SWAPPED][0] if SWAPPED in at else 0,
         epoch=at[EPOCH][0] if EPOCH in at else None,
         process_index=number_at(target, at[PROCESS][0]) if has_process else 0,
         process_count=number_at(target, at[PROCESSES][0]) if has_process else 1,

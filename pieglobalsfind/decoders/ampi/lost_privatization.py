@@ -7,24 +7,18 @@ target and its rank table; gives the table with a redirection for each such vari
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.decoders.ampi.got_slots import Slot, variable_slots
 from pieglobalsfind.model import Object, Rank, RankTable, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 
-STT_OBJECT, STT_COMMON = 1, 5
 WORD = 8
 WARNING = (
     "privatization of {} failed in {} of {} ranks: its writable segment begins at no multiple of 8, so AMPI has "
     "rewritten no pointer; the ranks' code uses the original's variables with external linkage, one for all"
 )
-
-Slot = tuple[int, int, int]  # a word of the global offset table, the variable it names (from the base), its size
 
 
 def as_used(target: Target, table: RankTable) -> RankTable:
@@ -41,7 +35,7 @@ def is_unaligned(elf_object: Object) -> bool:
 
 
 def _with_originals(target: Target, table: RankTable, elf_object: Object) -> RankTable:
-    slots = list(_slots(target, elf_object))
+    slots = list(variable_slots(target, elf_object))
     ranks = tuple(_rank(target, elf_object, rank, slots) for rank in table.ranks)
     lost = sum(new is not old for new, old in zip(ranks, table.ranks))
     if not lost:
@@ -85,20 +79,3 @@ def _joined(extents: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         end = max(end, start + size)
     if end > begin:
         yield begin, end - begin
-
-
-def _slots(target: Target, elf_object: Object) -> Iterator[Slot]:
-    """The words by which code finds the object's own variables."""
-    try:
-        loaded = LoadedElf(target.read, elf_object.base)
-        glob_dat = loaded.header.processor.relocations.glob_dat
-        rows = [row for row in loaded.relocations() if row[1] == glob_dat]
-    except (MemoryUnreadable, ObjectFileError):
-        return
-    start = loaded.table(DT_SYMTAB)
-    symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
-    for (offset, _, _, _), found in zip(rows, symbols):
-        _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
-        is_variable = section and length and info & 0xF in (STT_OBJECT, STT_COMMON)
-        if is_variable and loaded.low <= value and value + length <= loaded.low + loaded.span and offset < loaded.span:
-            yield offset - loaded.low, value - loaded.low, length

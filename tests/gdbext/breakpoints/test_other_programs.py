@@ -165,11 +165,15 @@ def test_a_rank_executes_another_program(
 
 
 @several_inferiors
-@pytest.mark.parametrize("mode, detach", [("parent", "on"), ("parent", "off"), ("child", "off")])
+@pytest.mark.parametrize("mode, detach", [("parent", "on"), ("parent", "off"), ("child", "on"), ("child", "off")])
 def test_a_step_over_a_fork_is_whole(
     session: Session, rankrun: Path, tmp_path_factory: pytest.TempPathFactory, mode: str, detach: str
 ) -> None:
-    """An error amid GDB's events would have it come to its prompt while the step goes on."""
+    """An error amid GDB's events would have it come to its prompt while the step goes on.
+
+    GDB 13 dies where it lists what it has for a thread that it has just detached from.
+    """
+    is_there = mode == "parent" or detach == "on"
     forks = compile_program("rankcc", tmp_path_factory.mktemp("forks"), "forks.c")
     told = session.run(
         f"""
@@ -181,7 +185,7 @@ def test_a_step_over_a_fork_is_whole(
         ask("next")
         tell("running", [thread.is_running() for one in gdb.inferiors() for thread in one.threads()])
         tell("line", gdb.selected_frame().find_sal().line if gdb.selected_thread() is not None else 0)
-        tell("known", [value("$_rank"), value("child > 0")] if {mode == "parent"} else [])
+        tell("known", [value("$_rank"), value("child > 0")] if {is_there} else [])
         """,
         "--args",
         rankrun,
@@ -190,6 +194,6 @@ def test_a_step_over_a_fork_is_whole(
         forks,
     )
     assert not any(told["running"]), told.output
-    if mode == "parent":
+    if is_there:
         assert "after the fork" in (SOURCES / "forks.c").read_text().splitlines()[told["line"] - 1], told.output
-        assert told["known"] == [0, 1]
+        assert told["known"] == [0, mode == "parent"]

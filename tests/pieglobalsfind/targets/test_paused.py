@@ -63,7 +63,7 @@ def test_what_could_not_be_read_is_not_planned(place: tuple[LiveTarget, int]) ->
         None,
         b"ranklens",
     ]
-    assert recorded.noted() == ((start, start + 256), (start + 512, start + 768))
+    assert recorded.noted(with_maps=False) == ((start, start + 256), (start + 512, start + 768))
 
 
 @pytest.mark.parametrize("moved", [-5 * PAGE, 3 * PAGE, 0])

@@ -28,7 +28,17 @@ HOME = Path(AMPICC).resolve().parents[1] if AMPICC else Path()
 HOOK = ROOT / "runtime-hooks" / "adapters" / "charm"
 WORKERS = os.environ.get("CHARM_WORKERS", "").split()  # options of an SMP build's jobs, such as "+ppn 2"
 RANKS = 4
-METHODS = ("pie", "pip", "fs", "tls", "none")
+BOTH = "pie-tls"  # both flags: plain variables are private by pie, those that are tagged by tls
+FLAGS = {
+    BOTH: ["-pieglobals", "-tlsglobals"],
+    # The linker must leave words of the global offset table that name variables, and AMPI takes absolute addresses.
+    "swap": ["-swapglobals", "-fPIC", "-no-pie", "-Wl,--no-relax"],
+    "none": [],
+}
+# A small thread-local variable would take AMPI's -pieglobals all privatization: test_lost_privatization.py.
+TAGS = {BOTH: ["-include", "tag.h"], "tls": ["-DPRIVATE=__thread", "-fopenmp"]}
+TAG = "#define PRIVATE __attribute__((aligned(8))) __thread\n"
+METHODS = ("pie", BOTH, "pip", "fs", "tls", "swap", "none")
 COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "gated.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
 PATIENCE = 60  # seconds until a job must be up
 CLOCK_NANOSLEEP, RESTART_SYSCALL, REALTIME = "230", "219", "0x0"  # system calls of x86-64, and sleep()'s clock
@@ -56,7 +66,7 @@ MIGRATION_SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
-int g_rank = -1;
+PRIVATE int g_rank = -1;
 int main(int count, char **words) {
   int here = 0, me;
   MPI_Info hints;
@@ -82,7 +92,7 @@ GATED_SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
-int g_rank = -1;
+PRIVATE int g_rank = -1;
 int main(int count, char **words) {
   int me, go = 0, lost = 0;
   MPI_Info hints;
@@ -178,10 +188,17 @@ def build(
     environment = dict(os.environ)
     if with_hook:
         environment.update(hook_in(folder))
-    options = [f"-{method}globals"] if method != "none" else []
-    private = ["-DPRIVATE=__thread", "-fopenmp"] if method == "tls" else ["-DPRIVATE="]
+    Path(folder, "tag.h").write_text(TAG)
+    options = flags_of(method)
+    # Fortran's compiler takes no header, and has no thread-local variables without OpenMP, which -pieglobals drops.
+    private = TAGS.get(method if method == "tls" or language != "f90" else "", ["-DPRIVATE="])
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
     _run_in(folder, [compiler, "-g", *options, *more, *private, f"prog.{language}", "-o", "prog"], environment)
+
+
+def flags_of(method: str) -> list[str]:
+    """What AMPI's compilers are told of a method."""
+    return FLAGS.get(method, [f"-{method}globals"])
 
 
 def hook_in(folder: Path) -> dict[str, str]:
@@ -207,12 +224,14 @@ LOCALLY = ("++local",)
 
 
 @contextmanager
-def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
-    """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
+def launched(
+    folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY, processes: int = 2
+) -> Iterator[Launched]:
+    """The program of `folder` in several processes: charmrun, and where each rank of each process says its global is.
 
     `how`: charmrun's own options, which say how it starts processes.
     """
-    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
+    command = ["./charmrun", f"+p{processes}", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
     mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(

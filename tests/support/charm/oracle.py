@@ -1,8 +1,9 @@
 """The programs of tests/oracle on stock AMPI, and as processes under MPICH, whichever debugger asks about them.
 
 AMPI has the program's main under another name; the processes, whose main is a few lines without debug information, have
-it under the same. Under `tls` the programs' variables are thread-local, on both sides. Under `none` they are one for
-all ranks: of them a debugger without us says what is true, asked about the same job.
+it under the same. Under `tls` the programs' variables are thread-local, on both sides. With both flags they are plain:
+stock AMPI puts a shared object's thread-local ones into the rank's stack, without their initial values. Under `none`
+they are one for all ranks: of them a debugger without us says what is true, asked about the same job.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.support.charm.jobs import AMPICC, COMPILERS, HOME, WORKERS, hook_in
+from tests.support.charm.jobs import AMPICC, BOTH, COMPILERS, HOME, WORKERS, flags_of, hook_in
 from tests.support.gdb.places import make_core
 from tests.support.host.plan import Answers, Query
 from tests.support.oracle.exceptions import NeverAsked
@@ -30,9 +31,9 @@ from tests.support.waiting import wait_until, wait_until_it_loops
 
 # Stock AMPI gives what libc allocates for a rank of pie to libc's own free(), as libgfortran does ("munmap_chunk():
 # invalid pointer"): the hook module mends that if it is asked to.
-MENDED = {("fields", "pie"): "malloc"}
+MENDED = {("fields", "pie"): "malloc", ("fields", BOTH): "malloc"}
 PATIENCE = 900  # seconds
-LIVE = ("pie", "pip", "fs", "tls", "none")
+LIVE = ("pie", BOTH, "pip", "fs", "tls", "none")
 CORES = (
     ("cells", "pie", "gcore"),
     ("shapes", "pie", "kernel"),
@@ -48,6 +49,9 @@ CORES = (
     ("cells", "none", "kernel"),
     ("shapes", "none", "gcore"),
     ("fields", "none", "kernel"),
+    ("cells", BOTH, "gcore"),
+    ("shapes", BOTH, "kernel"),
+    ("fields", BOTH, "gcore"),
 )
 """Which program's core file, and who writes it: each method's and each language's by either."""
 
@@ -125,8 +129,8 @@ class Programs:
         """A folder with AMPI's program."""
 
         def compiled(folder: Path) -> None:
-            option = [f"-{method}globals"] if method != "none" else []
-            compilers = {suffix: [str(Path(AMPICC).with_name(COMPILERS[suffix[1:]])), *option] for suffix in MPICH}
+            options = flags_of(method)
+            compilers = {suffix: [str(Path(AMPICC).with_name(COMPILERS[suffix[1:]])), *options] for suffix in MPICH}
             if (program.name, method) in MENDED:
                 linked = [f"{key}={value}" for key, value in hook_in(folder).items()]
                 compilers = {suffix: ["env", *linked, *words] for suffix, words in compilers.items()}
