@@ -225,7 +225,7 @@ def characters(source: ContentSource, element: int, address: int, count: int) ->
 
 @lru_cache(maxsize=MOST_TEXTS)
 def plain_text(data: bytes) -> str:
-    """Kept, because many ranks have the same texts. As of an array of characters, whose last zero is none of the text's."""
+    """As of an array of characters, whose last zero is none of the text's; kept, as many ranks have the same."""
     return quoted(data, '"') if data.endswith(b"\0") else decode_characters(data)
 
 
