@@ -147,12 +147,9 @@ class Session:
         number = next(self._own)
         request = {"seq": number, "type": "request", "command": "evaluate", "arguments": arguments}
         response = self._ask(request)
-        lines = str((response.get("body") or {}).get("result", "")).split("\n")
-        for line in reversed(lines):
-            try:
-                return json.loads(line)
-            except ValueError:
-                continue
+        said = str((response.get("body") or {}).get("result", "")).strip()
+        with suppress(ValueError):
+            return json.loads(said.rpartition("\n")[2])  # the command itself may stand before it
         return None
 
     def _ask(self, request: Message) -> Message:

@@ -427,9 +427,20 @@ class DprintfFollower(Follower):
         with warnings("a dprintf is missing"):
             if self._is_meant() and not self._is_ignored():
                 self._move_symbols()
-                # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
-                gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+                self._print()
         return False
+
+    def _print(self) -> None:
+        """Do what GDB does at a dprintf; an error is printed, and the program goes on."""
+        action, _, rest = self.user.command.partition(" ")
+        if action != "call":
+            # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
+            gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+            return
+        try:
+            gdb.parse_and_eval(rest)  # a command that calls a function never ends here from GDB 14 on: it waits for this stop
+        except gdb.error as error:
+            gdb.write(f"{error}\n", gdb.STDERR)
 
     def _is_ignored(self) -> bool:
         if self.user.ignore_count > 0:

@@ -35,8 +35,8 @@ NOT_SO = {
 # What is only a risk in general, and certain under this runtime
 CERTAIN = {AMPI: ("unaligned-writable-segment", "exceptions-in-byte-copy"), SMPI: (), PIP: (), EMBEDDED: ()}
 CURES = {
-    (AMPI, "no-got-slots"): "compile and link with -fPIC -no-pie -Wl,--no-relax beside -swapglobals (GNU ld 2.40); AMPI "
-    "takes absolute addresses, so that a PIE has no swapped variable, or crashes at the start"
+    (AMPI, "no-got-slots"): "compile and link with -swapglobals -fPIC -no-pie -Wl,--no-relax (GNU ld 2.40): AMPI takes "
+    "absolute addresses, so that in a PIE it swaps nothing, or crashes at the start"
 }
 LIBC_TLS, RESERVE = 0x90, 1664  # bytes of static TLS of each libc, and of the loader's reserve (glibc 2.36)
 OWN_LIBC = ("pip", "pipthread", "pipprocess")  # methods that give each rank a libc

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Optional
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, UsageError
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.procfs import is_folder
 
@@ -55,6 +56,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
         return open_target(pid=int(what), exe=exe)
     if is_folder(what):
+        check_is_none(what)
         hint = "`report`, `stacks`, `waits`, `globals` and `events` take a job's; give others one of the files in it"
         raise UsageError(f"{what} is a folder", hint)
     if os.access(what, os.F_OK):

@@ -76,5 +76,5 @@ def _with(rank: Rank, found: object, with_images: bool) -> Rank:
         return rank
     if rank.context in LACKING:
         rank = replace(rank, state=found.state, context=found.context, kernel_thread=found.kernel_thread)
-    heap = found.heap if isinstance(rank.heap, Absent) else rank.heap
+    heap = found.heap if isinstance(rank.heap, Absent) or with_images else rank.heap
     return replace(rank, heap=heap, placements=found.placements if with_images else rank.placements)

@@ -2,7 +2,7 @@
 
 Takes live targets and what reads them; gives what that makes of the paused targets. Where the copy lacks something,
 the processes are paused again, a few times at most; what is still lacking then, the reader says. The last time, where
-ranks may migrate, what to copy is planned while all stand still.
+ranks may migrate or only copies tell of them, what to copy is planned while all stand still.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class ProcessPlan:
     runtime: str = ""
 
     @property
-    def can_migrate(self) -> bool:
-        """Return whether ranks may come and go, faster than a plan can be made."""
+    def is_restless(self) -> bool:
+        """Return whether ranks may migrate, or what leads to them change, faster than a plan can be made."""
         return self.plan.with_maps
 
 
@@ -68,7 +68,7 @@ def at_one_moment(
     missed: list[list[tuple[Range, ...]]] = []
     seconds = 0.0
     for stop in range(1, MOST_STOPS + 1):
-        if stop == MOST_STOPS and any(process_plan.can_migrate for process_plan in planned):
+        if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
             targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
         else:
             planned = _enlarged_where(planned, missed, with_data) if missed else planned
@@ -76,8 +76,8 @@ def at_one_moment(
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        restless = (one.can_migrate and target.lacks_ranks for one, target in zip(planned, targets))
-        if not any(any(ranges) for ranges in missed) and not any(restless):
+        lacking = (one.is_restless and target.lacks_ranks for one, target in zip(planned, targets))
+        if not any(any(ranges) for ranges in missed) and not any(lacking):
             break
     if problem is not None:
         raise problem
@@ -94,7 +94,7 @@ def decoded(target: PausedTarget) -> RankTable:
     if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
         target.forget_misses()
     else:
-        target.lacks_ranks = True
+        target.lacks_ranks = bool(table.context_layout)
     return table
 
 
@@ -179,16 +179,16 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
-    can_migrate = table.process_count > 1 or len(table.currents) > 1
-    ranges = [*recorded.noted(can_migrate), *_structures(table, ranks)]
+    is_scan = table.evidence.tier == SCAN
+    is_restless = table.process_count > 1 or len(table.currents) > 1 or (is_scan and bool(table.context_layout))
+    ranges = [*recorded.noted(is_restless), *_structures(table, ranks)]
     untouched: list[Range] = []
     for start, end in merged(_data(table, ranks)) if with_data else ():
         held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
         ranges += held
         untouched += without(start, end, held)
-    is_scan = table.evidence.tier == SCAN
     stacks = tuple(stacks_of(table, ranks))
-    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, can_migrate)
+    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, is_restless)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]

@@ -76,7 +76,9 @@ def test_addresses_belong_to_the_ranks_that_print_them(job: tuple[str, str, Runn
 
 def test_nothing_is_searched_for(job: tuple[str, str, Running]) -> None:
     """The registry is whole by itself: no file of the program's is opened, no memory searched."""
-    _, _, up = job
+    method, _, up = job
+    if method == BOTH:
+        pytest.skip("the module names no thread-local variables of copies: they are read as without it")
     target = open_target(pid=up.pid)
     sizes: list[int] = []
     read = target.read

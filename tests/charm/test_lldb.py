@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, gated, running
+from tests.support.charm.jobs import AMPICC, BOTH, METHODS, RANKS, Running, build, gated, running
 from tests.support.debuggers import find_lldb
 from tests.support.running import ROOT
 
@@ -73,9 +73,10 @@ def test_lldb_sees_every_rank(job: tuple[str, Running]) -> None:
     assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said
 
 
-def test_one_lldb_has_both_processes_as_targets(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["pie", BOTH])
+def test_one_lldb_has_both_processes_as_targets(method: str, tmp_path: Path) -> None:
     """Each target's ranks are its process's own, and who asks for another's is told so."""
-    build(tmp_path, "pie", "gated.c")
+    build(tmp_path, method, "gated.c")
     with gated(tmp_path, 4) as (_, found):
         (first, ranks), (second, others) = sorted(found.items())
         values = [f"{rank}: {rank}" for rank in sorted(others)]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build, gated, launched, turns_of, wait_until_asleep
+from tests.support.charm.jobs import AMPICC, BOTH, build, gated, launched, turns_of, wait_until_asleep
 from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
@@ -22,11 +22,16 @@ pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and am
 RANKS = 6
 
 
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, dict[int, str]]]:
-    """By process, the address of each of its ranks' `g_rank`."""
+METHODS = ("pie", BOTH)
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def processes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[int, dict[int, str]]]:
+    """By process, the address of each of its ranks' `g_rank`, which is thread-local with both flags."""
     folder = tmp_path_factory.mktemp("migration")
-    build(folder, "pie", "migrating.c")
+    build(folder, request.param, "migrating.c")
     with launched(folder, RANKS, "+balancer", "RotateLB") as (_, found):
         wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
         yield found
@@ -51,7 +56,9 @@ def test_every_rank_is_found_where_it_is_and_nowhere_else(processes: dict[int, d
         assert all(one["state"] == "running" for one in told if one["rank"] == 0)
         assert len({one["processing_element"] for one in told if one["rank"]}) == 1
         for rank, address in ranks.items():
-            assert f"rank {rank}  data" in _run("pieglobalsfind", "--pid", str(pid), address)
+            assert re.match(
+                rf"{address}  rank {rank}  (data|tls)  ", _run("pieglobalsfind", "--pid", str(pid), address)
+            )
 
 
 def test_stacks_of_ranks_that_have_arrived(processes: dict[int, dict[int, str]]) -> None:
@@ -62,9 +69,10 @@ def test_stacks_of_ranks_that_have_arrived(processes: dict[int, dict[int, str]])
         assert len(ranks) >= len(found["stacks"]) > 0
 
 
-def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_one_gdb_has_both_processes_as_inferiors(method: str, tmp_path: Path) -> None:
     """Every command spans the processes that are attached; the job ends well once GDB has let go."""
-    build(tmp_path, "pie", "gated.c")
+    build(tmp_path, method, "gated.c")
     with gated(tmp_path, 4) as (job, found):
         first, second = sorted(found)
         commands = [f"source {ROOT / 'gdbext' / 'rank.py'}", f"attach {first}", "rank print g_rank", "add-inferior"]

@@ -17,7 +17,7 @@ from pieglobalsfind.decoders.ampi.loader import Loader, word
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Object, Redirect
+from pieglobalsfind.model import Redirect
 from pieglobalsfind.target import Target
 
 RECORD = struct.Struct("<QQ")
@@ -27,7 +27,7 @@ STRIPPED, INVALID = "is known by .symtab alone (do not strip the program)", "doe
 
 
 def of_swap(target: Target, loader: Loader, threads: Mapping[int, AmpiThread]) -> AmpiImages:
-    """The program, and where each rank has the variables that AMPI's list names; with a warning if that is not known."""
+    """The program, and where each rank has the variables that AMPI's list names, or a warning."""
     program = object_of(0, loader.elf, loader.path, is_program=True)
     records = _records(target, loader)
     variables = [

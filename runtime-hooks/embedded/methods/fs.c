@@ -4,6 +4,7 @@
  * Libraries that the program brings in stay one for all.  A symbol that the loader makes unique (STB_GNU_UNIQUE: C++
  * inline variables and statics of templates) stays one for all as well, wherever the program was built without
  * -fno-gnu-unique; the registry says where.
+ * Described in "virtualization 2022" (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
 #include "image/image.h"

@@ -4,6 +4,7 @@
  * As pie, every rank has a copy of the program, which makes all variables the rank's own.  Those that rank_program.h
  * gives another level stand in a section of that level; the program reaches them through the global offset table, whose
  * words in a rank's copy name the level's storage: the original itself for the process, a block for each kernel thread.
+ * Described in "virtualization 2022", which cites MPC (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
 #include "image/byte_copy.h"

@@ -3,6 +3,7 @@
  *
  * Position-independent code reaches its data relative to the program counter, so a copy of both together uses data of
  * its own; what is left to do is to rewrite the pointers (rewrite.c).
+ * Described in "virtualization 2022" (docs/references.md has the source, and what differs).
  */
 #include "image/byte_copy.h"
 #include "image/image.h"

@@ -4,6 +4,7 @@
  * A namespace holds a second instance of every library, so of this one too.  It stays idle: whatever in the namespace
  * names it is made to name this one, and its malloc family calls this one's (second_instance.h).  Code and data are
  * private then, libc's included; a rank's output is flushed when its main has returned.
+ * Described in "virtualization 2022", after "PiP 2018" (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
 #include "image/image.h"

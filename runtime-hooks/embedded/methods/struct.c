@@ -2,6 +2,7 @@
  * struct.c: the program itself keeps its globals in one struct for each rank, and says where (rank_program.h).
  *
  * Nothing is done to it: what it does not keep there is shared.  A program may say so under any other method as well.
+ * Described in "globals 2011" (docs/references.md has the source, and what differs).
  */
 #include "image/image.h"
 #include "image/method.h"

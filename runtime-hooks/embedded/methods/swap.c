@@ -4,6 +4,7 @@
  *
  * Only what the code reaches through that table becomes private: variables with external linkage in a program that was
  * linked with its names left open.  Static variables stay shared, and so does what an initializer points to.
+ * Described in "globals 2011" (docs/references.md has the source, and what differs).
  */
 #include "image/image.h"
 #include "image/method.h"

@@ -7,6 +7,7 @@
  * x86-64, and "ELF Handling For Thread-Local Storage", variant II.
  *
  * Other globals stay shared.
+ * Described in "globals 2011" (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
 #include "image/image.h"

@@ -3,6 +3,7 @@
  * heaps and the runtime are shared between all (thread-private shared library).
  *
  * So there is one copy of nothing: what a variable holds depends on whose page tables it is read through.
+ * Described in "TPSL 2015" (docs/references.md has the source, and what differs).
  */
 #include "image/image.h"
 #include "image/method.h"

@@ -14,6 +14,9 @@ FILES = ("RO.dat", "MainChares.dat", "sub0/Groups_0.dat", "sub0/arr_0.dat")  # a
 COMMANDS = (
     (["inspector", "report"], "folder"),
     (["inspector", "stacks"], "folder"),
+    (["inspector", "ranks"], "folder"),
+    (["inspector", "pointers"], "folder"),
+    (["inspector", "payload"], "folder"),
     (["inspector", "ranks"], "sub0/arr_0.dat"),
     (["inspector", "globals"], "RO.dat"),
     (["pieglobalsfind", "0x1234", "--core"], "sub0/Groups_0.dat"),

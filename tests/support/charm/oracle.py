@@ -1,9 +1,9 @@
 """The programs of tests/oracle on stock AMPI, and as processes under MPICH, whichever debugger asks about them.
 
 AMPI has the program's main under another name; the processes, whose main is a few lines without debug information, have
-it under the same. Under `tls` the programs' variables are thread-local, on both sides; with both flags they are plain
-(stock AMPI puts thread-local ones of a shared object into the rank's stack, without initial values). Under `none` they are one for
-all ranks: of them a debugger without us says what is true, asked about the same job.
+it under the same. Under `tls` the programs' variables are thread-local, on both sides. With both flags they are plain:
+stock AMPI puts a shared object's thread-local ones into the rank's stack, without their initial values. Under `none`
+they are one for all ranks: of them a debugger without us says what is true, asked about the same job.
 """
 
 from __future__ import annotations
