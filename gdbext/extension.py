@@ -115,7 +115,7 @@ class Extension:
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
         is_lost = any(map(catches_in_code, stopped_at)) or (hit and self.face.has_originals())
-        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # what GDB still has to do for those
+        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # GDB has still to act on these
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()

@@ -432,13 +432,14 @@ class DprintfFollower(Follower):
 
     def _print(self) -> None:
         """Do what GDB does at a dprintf; an error is printed, and the program goes on."""
-        action, _, rest = self.user.command.partition(" ")
+        action, _, expression = self.user.command.partition(" ")
         if action != "call":
             # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
             gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
             return
         try:
-            gdb.parse_and_eval(rest)  # a command that calls a function never ends here from GDB 14 on: it waits for this stop
+            # As a command it would never end here from GDB 14 on: GDB waits after it until this stop is handled.
+            gdb.parse_and_eval(expression)
         except gdb.error as error:
             gdb.write(f"{error}\n", gdb.STDERR)
 
