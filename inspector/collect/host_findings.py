@@ -53,8 +53,8 @@ def lacks(
 ) -> Iterator[str]:
     """What a job of `count` processes and so many ranks lacks, in sentences, its problems among them.
 
-    `known` are the ranks that some process has told of, `gone` those that are not where they were told of, by the
-    process where they should be.
+    `known` are the ranks that some process has reported, `gone` those that have left theirs, by the process where they
+    should be.
     """
     yield from missing(findings.processes, count)
     yield from findings.problems

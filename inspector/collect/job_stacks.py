@@ -59,10 +59,10 @@ class RankPlaces:
 
     @property
     def gone(self) -> dict[int, list[int]]:
-        """By process: the ranks that moved there, and that it has not told of."""
+        """By process: the ranks that moved there, and that it has not reported."""
         found: dict[int, list[int]] = {}
-        for number, a_strength, process in zip(self.numbers, self.strengths, self.processes):
-            if not a_strength & 1:
+        for number, sureness, process in zip(self.numbers, self.strengths, self.processes):
+            if not sureness & 1:
                 found.setdefault(process, []).append(number)
         return found
 
@@ -207,7 +207,7 @@ def of_homes(several: Sequence[StackFindings]) -> list[StackFindings]:
     """The same, each without the ranks that another one of them knows better."""
     known: list[dict[int, int]] = []  # strengths by rank, of each
     home: dict[int, int] = {}  # whose a rank is
-    strange: dict[int, set[int]] = {}  # what is not whose it was told of by
+    strange: dict[int, set[int]] = {}  # the ranks of each that another one knows better
     for place, one in enumerate(several):
         own = dict(zip(one.places.numbers, one.places.strengths))
         known.append(own)

@@ -21,13 +21,18 @@ LACKING = (MAY_RUN, NO_CONTEXT)
 
 def completed(target: Target, table: RankTable) -> RankTable:
     """The table as it is if it lacks nothing."""
-    with_images = not table.objects or _lacks_blocks(table) or _is_swapped(target, table)
+    is_swapped = _is_swapped(target, table)
+    with_images = not table.objects or is_swapped or _lacks_blocks(table)
     if with_images or any(rank.context in LACKING for rank in table.ranks):
         from pieglobalsfind.decoders.ampi import decode as ampi
 
         rank_table = ampi.decode(target)
         if rank_table is not None and rank_table.evidence.tier == ampi.EVIDENCE.tier:
             table = _filled(table, rank_table, with_images)
+    if is_swapped and table.method == "none":
+        from pieglobalsfind.decoders.ampi.swapped_globals import STRIPPED, UNKNOWN
+
+        table = replace(table, warnings=(*table.warnings, UNKNOWN.format(STRIPPED)))
     if table.runtime.startswith("AMPI"):
         from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 
@@ -36,11 +41,11 @@ def completed(target: Target, table: RankTable) -> RankTable:
 
 
 def _lacks_blocks(table: RankTable) -> bool:
-    """Whether ranks have copies of an object with thread-local variables, and no block is known."""
+    """Whether ranks have copies of a program with thread-local variables, and no block is known."""
     placements = [placement for rank in table.ranks for placement in rank.placements]
     has_blocks = any(isinstance(placement, TlsBlock) for placement in placements)
     copied = {placement.object for placement in placements if isinstance(placement, Rebase)}
-    return not has_blocks and any(one.tls_size and one.index in copied for one in table.objects)
+    return not has_blocks and any(one.is_program and one.tls_size and one.index in copied for one in table.objects)
 
 
 def _is_swapped(target: Target, table: RankTable) -> bool:
@@ -57,7 +62,7 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
 
 def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankTable:
     known = {rank.rank: rank for rank in rank_table.ranks}
-    with_images = with_images and all(rank.rank in known for rank in table.ranks if rank.placements)
+    with_images = with_images and bool(rank_table.objects) and all(one.rank in known for one in table.ranks)
     ranks = tuple(_with(rank, known.get(rank.rank), with_images) for rank in table.ranks)
     return replace(
         table,

@@ -66,18 +66,22 @@ def at_one_moment(
     """
     planned = list(processes)
     missed: list[list[tuple[Range, ...]]] = []
+    is_stale = [False] * len(planned)  # by process, whether the last copy lacked anything
     seconds = 0.0
     for stop in range(1, MOST_STOPS + 1):
         if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
             targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
         else:
-            planned = _enlarged_where(planned, missed, with_data) if missed else planned
+            planned = [
+                _enlarged(planned[at], missed[at], with_data) if is_stale[at] else planned[at]
+                for at in range(len(planned))
+            ]
             targets = _paused(planned, seconds, stop)
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        lacking = (one.is_restless and target.lacks_ranks for one, target in zip(planned, targets))
-        if not any(any(ranges) for ranges in missed) and not any(lacking):
+        is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
+        if not any(is_stale):
             break
     if problem is not None:
         raise problem
@@ -91,10 +95,10 @@ def decoded(target: PausedTarget) -> RankTable:
     Where every rank is found, with what leads to its stack, the copy lacked nothing for that.
     """
     table = decode(target, target.runtime)
-    if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
+    is_whole = all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks)
+    target.lacks_ranks = target.was_refused or (not is_whole and bool(table.context_layout))
+    if is_whole:
         target.forget_misses()
-    else:
-        target.lacks_ranks = bool(table.context_layout)
     return table
 
 
@@ -155,14 +159,6 @@ def _enlarged_all(
     processes: Sequence[ProcessPlan], missed: Sequence[Sequence[tuple[Range, ...]]], with_data: bool
 ) -> list[ProcessPlan]:
     return [_enlarged(process, ranges, with_data) for process, ranges in zip(processes, missed)]
-
-
-def _enlarged_where(
-    processes: Sequence[ProcessPlan], missed: Sequence[Sequence[tuple[Range, ...]]], with_data: bool
-) -> list[ProcessPlan]:
-    """Those enlarged of which anything was missed."""
-    pairs = zip(processes, missed)
-    return [_enlarged(process, ranges, with_data) if any(ranges) else process for process, ranges in pairs]
 
 
 # ---- plans ----

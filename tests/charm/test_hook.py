@@ -14,6 +14,7 @@ import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import decode as ampi
+from pieglobalsfind.decoders.ampi.swapped_globals import STRIPPED, UNKNOWN
 from pieglobalsfind.model import HOOK, Absent, Placement, Rank, RankTable, Rebase
 from pieglobalsfind.targets import open_target
 from tests.support.charm.jobs import AMPICC, BOTH, METHODS, RANKS, Running, build, running
@@ -104,8 +105,8 @@ def test_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
 
 
 def test_a_stripped_loader_loses_nothing(job: tuple[str, str, Running], tmp_path: Path) -> None:
-    """What the hook publishes is all there, whether `.symtab` is or not."""
-    _, language, up = job
+    """What the hook publishes is all there, whether `.symtab` is or not; swapped globals it does not publish."""
+    method, language, up = job
     if language == "f90":
         pytest.skip("C and C++ are run for it, to save time")
     folder = tmp_path / "stripped"
@@ -125,3 +126,4 @@ def test_a_stripped_loader_loses_nothing(job: tuple[str, str, Running], tmp_path
                 check=True,
             ).stdout
             assert re.search(rf"rank {rank}  stack", found)
+    assert (UNKNOWN.format(STRIPPED) in table.warnings) == (method == "swap")

@@ -120,6 +120,8 @@ def test_a_stripped_loader_still_tells_the_ranks(job: tuple[str, str, Running], 
     method, language, up = job
     if language == "cpp":
         pytest.skip("C and Fortran are run for it, to save time")
+    if method == "swap":
+        pytest.skip("without .symtab threads of a program at a fixed address are not found, and a sentence says so")
     folder = shutil.copytree(up.folder, tmp_path / "stripped", ignore=shutil.ignore_patterns("core*"))
     subprocess.run(["strip", "prog"], cwd=folder, check=True, timeout=60)
     with running(folder) as stripped:
@@ -132,7 +134,7 @@ def test_a_stripped_loader_still_tells_the_ranks(job: tuple[str, str, Running], 
         subprocess.run(["gcore", "-o", str(core), str(stripped.pid)], timeout=120, check=True, capture_output=True)
         table = decode(open_target(core=f"{core}.{stripped.pid}"))
         stacks = json.loads(_run("inspector", "stacks", f"{core}.{stripped.pid}", "--rank", "1-3", "--json"))["stacks"]
-    assert (table.method, table.rank_count, table.warnings) == (method, RANKS, ())
+    assert (table.method, table.rank_count, table.warnings) == ("pie" if method == BOTH else method, RANKS, ())
     assert table.evidence == ampi.EVIDENCE_STRIPPED
     assert [isinstance(rank.context, int) for rank in table.ranks] == [False, True, True, True]
     (stack,) = stacks

@@ -22,7 +22,7 @@ from pieglobalsfind.target import Target
 
 RECORD = struct.Struct("<QQ")
 MOST_RECORDS = 1 << 20
-UNKNOWN = "AMPI swaps this program's globals, and its list of them {}: what is shown of globals is not the ranks' own"
+UNKNOWN = "AMPI may swap globals of this program, and its list of them {}: those shown may not be the ranks' own"
 STRIPPED, INVALID = "is known by .symtab alone (do not strip the program)", "does not validate"
 
 
@@ -44,8 +44,7 @@ def of_swap(target: Target, loader: Loader, threads: Mapping[int, AmpiThread]) -
             if block in thread.words
         )
     is_known = records is not None and all(bool(found) == bool(variables) for found in placements.values())
-    why = STRIPPED if loader.is_stripped else INVALID
-    return AmpiImages("swap", (program,), placements, "" if is_known else UNKNOWN.format(why))
+    return AmpiImages("swap", (program,), placements, "" if is_known else UNKNOWN.format(INVALID))
 
 
 def _records(target: Target, loader: Loader) -> Optional[dict[int, int]]:

@@ -1,4 +1,4 @@
-"""AMPI's list of swapped globals on fabricated memory: sound, empty, damaged, stripped."""
+"""AMPI's list of swapped globals on fabricated memory: sound, empty, damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pieglobalsfind.decoders.ampi import swapped_globals
 from pieglobalsfind.decoders.ampi.images import AmpiImages
 from pieglobalsfind.decoders.ampi.loader import find_loader
-from pieglobalsfind.decoders.ampi.swapped_globals import INVALID, STRIPPED, of_swap
+from pieglobalsfind.decoders.ampi.swapped_globals import INVALID, of_swap
 from pieglobalsfind.decoders.ampi.threads import AmpiThread, find_threads
 from pieglobalsfind.model import Redirect
 from tests.support.fabricate.ampi import LOADER, MEGABYTE, RANKS, Job
@@ -23,7 +23,7 @@ RECORDS = ((LOADER + 0x2F00, 0), (LOADER + 0x2F08, 8))
 SIZE = 24
 
 
-def images(folder: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, stripped: bool = False) -> AmpiImages:
+def images(folder: Path, monkeypatch: pytest.MonkeyPatch, data: bytes) -> AmpiImages:
     """What is found where the list's pointer leads to `data`; every thread holds the end of its stack."""
     job = Job()
     target: MemoryTarget = job.target(folder)
@@ -43,7 +43,7 @@ def images(folder: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, stripped:
 
     monkeypatch.setattr(target, "read", with_list)
     monkeypatch.setattr(swapped_globals, "variable_slots", lambda *_: iter(SLOTS))
-    return of_swap(target, replace(loader, swapped=0 if stripped else pointer, is_stripped=stripped), held)
+    return of_swap(target, replace(loader, swapped=pointer), held)
 
 
 def records(pairs: tuple[tuple[int, int], ...]) -> bytes:
@@ -76,8 +76,3 @@ def test_an_empty_list_makes_nothing_private(tmp_path: Path, monkeypatch: pytest
 def test_a_damaged_list_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     found = images(tmp_path, monkeypatch, data)
     assert set(found.placements.values()) == {()} and INVALID in found.warning
-
-
-def test_a_stripped_loader_is_said_to_hide_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = images(tmp_path, monkeypatch, listed(), stripped=True)
-    assert set(found.placements.values()) == {()} and STRIPPED in found.warning

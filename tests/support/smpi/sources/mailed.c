@@ -11,13 +11,15 @@ int main(int count, char **words) {
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Barrier(MPI_COMM_WORLD);
     begin();
-    if (me > 0) box = 10 * me;
+    if (me > 0)
+        box = 10 * me;
     MPI_Barrier(MPI_COMM_WORLD);
     mail = 100 + me;
     MPI_Sendrecv(&mail, 1, MPI_INT, (me + 1) % 3, 0, &box, 1, MPI_INT, (me + 2) % 3, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (me > 0) box = 10 * me + 1;
+    if (me > 0)
+        box = 10 * me + 1;
     MPI_Barrier(MPI_COMM_WORLD);
     printf("BOX %d %d\n", me, box);
     fflush(stdout);
