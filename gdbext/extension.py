@@ -30,6 +30,7 @@ from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
 from gdbext.symbols.unread_program import speak_its_language
+from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
@@ -114,7 +115,7 @@ class Extension:
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
         is_lost = any(map(catches_in_code, stopped_at)) or (hit and self.face.has_originals())
-        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # what GDB still has to do for those
+        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # GDB has still to act on these
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -127,7 +128,7 @@ class Extension:
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
-            self._tell_changes(any(isinstance(one, Follower) and one.is_silenced for one in stopped_at))
+            self._tell_changes(any(map(tells_change, stopped_at)))
             self.face.watches.tell_ends()
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
@@ -279,6 +280,13 @@ def trust_own_script() -> None:
     script = os.path.join(root, "build", "runtime", "lib", "librankmpi.so-gdb.py")
     if os.path.exists(script) and os.pathsep not in script:
         gdb.execute(f"add-auto-load-safe-path {script}", to_string=True)
+
+
+def tells_change(stopped_at: gdb.Breakpoint) -> bool:
+    """Whether it has stopped for a change of which GDB says nothing."""
+    if isinstance(stopped_at, Follower):
+        return stopped_at.is_silenced
+    return isinstance(stopped_at, RemappedWatchpoint)
 
 
 def is_silent(event: Any) -> bool:

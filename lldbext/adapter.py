@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Optional
+from typing import IO, Any, Optional
 
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.shell.exit_status import status_of
@@ -29,7 +29,7 @@ NAME = "ranklens-lldb-dap"
 CHOICE = "RANKLENS_LLDB_DAP"
 FIRST_OWN = 1 << 30  # numbers of our own requests: an editor counts from 1
 EDITOR = "ranklens-editor"  # lldbext/commands/for_editors.py
-PATH = re.compile(r"[\w:.\[\]]+|(?<!-)->")
+PATH = re.compile(r"(?:[\w:.\[\]]|->)+")
 VALUES = ("evaluate", "variables", "setVariable")  # of the rank whose names LLDB has
 
 Message = dict[str, Any]
@@ -82,16 +82,16 @@ def adapter_path() -> str:
         if file.name[9:].isdecimal() and os.access(file, os.X_OK)
     ]
     newest = max(numbered, key=lambda file: int(file.name[9:]), default=None)
-    found = shutil.which("lldb-dap") or newest
-    if found is None:
+    path = shutil.which("lldb-dap") or newest
+    if path is None:
         raise RanklensError("there is no lldb-dap", f"install LLDB, or name the program in {CHOICE}")
-    return str(found)
+    return str(path)
 
 
 class Session:
     """An editor's session. Requests are carried out one by one, as lldb-dap does."""
 
-    def __init__(self, editor: BinaryIO, adapter: BinaryIO) -> None:
+    def __init__(self, editor: IO[bytes], adapter: IO[bytes]) -> None:
         self._editor = editor
         self._adapter = adapter
         self._writing = threading.Lock()
@@ -123,7 +123,8 @@ class Session:
 
     def _evaluate(self, request: Message, arguments: Message) -> None:
         self._has_names = self._ask_lldb("names", self._threads[arguments["frameId"]]) is True
-        if self._has_names and is_path(str(arguments.get("expression"))):
+        expression = str(arguments.get("expression"))
+        if self._has_names and arguments.get("context") == "hover" and PATH.fullmatch(expression):  # it calls nothing
             arguments["context"] = "watch"  # by hovers lldb-dap finds the variables of one source file alone
         write(self._adapter, request)
 
@@ -147,12 +148,9 @@ class Session:
         number = next(self._own)
         request = {"seq": number, "type": "request", "command": "evaluate", "arguments": arguments}
         response = self._ask(request)
-        lines = str((response.get("body") or {}).get("result", "")).split("\n")
-        for line in reversed(lines):
-            try:
-                return json.loads(line)
-            except ValueError:
-                continue
+        said = str((response.get("body") or {}).get("result", "")).strip()
+        with suppress(ValueError):
+            return json.loads(said.rpartition("\n")[2])  # the command itself may stand before it
         return None
 
     def _ask(self, request: Message) -> Message:
@@ -165,7 +163,7 @@ class Session:
         with self._writing:
             write(self._editor, message)
 
-    def hear_adapter(self, stream: BinaryIO) -> int:
+    def hear_adapter(self, stream: IO[bytes]) -> int:
         """Pass on what lldb-dap writes until it ends; returns 0."""
         for message in messages(stream):
             if message.get("type") == "response" and message.get("request_seq") == self._awaited:
@@ -176,12 +174,7 @@ class Session:
         return 0
 
 
-def is_path(expression: str) -> bool:
-    """Whether an expression names a variable or a member, and calls nothing."""
-    return not PATH.sub("", expression)
-
-
-def messages(stream: BinaryIO) -> Iterator[Message]:
+def messages(stream: IO[bytes]) -> Iterator[Message]:
     """Messages until the stream ends; raises `RanklensError` if it has anything else."""
     size = 0
     while line := stream.readline():
@@ -203,7 +196,7 @@ def decoded(content: bytes) -> Message:
     raise RanklensError("this is not a message of the Debug Adapter Protocol", "let an editor start this program")
 
 
-def write(stream: BinaryIO, message: Message) -> None:
+def write(stream: IO[bytes], message: Message) -> None:
     """Write one message at once."""
     content = json.dumps(message).encode()
     stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(content), content))

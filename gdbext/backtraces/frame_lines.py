@@ -167,10 +167,10 @@ class FrameLines:
         if calls is None:
             return
         for symbol in parameters(frame):
-            name, type_ = symbol.print_name, symbol.type
+            name = symbol.print_name
             key = (walked.places[call.frame], call.inner, name)
             if key not in self._printers:
-                self._printers[key] = Printer(type_, language_of(frame), self.languages, self._names)
+                self._printers[key] = Printer(type_of(symbol), language_of(frame), self.languages, self._names)
             parameter = calls.calls[call.inner].parameters.get(name, NOWHERE)
             fixed = fixed_text(frame, name, parameter) if self._printers[key].is_short else ""
             yield ShownArgument(name, parameter, self._printers[key], offset_of(parameter, calls), fixed)
@@ -184,6 +184,13 @@ def numbered(level: int) -> str:
 def language_of(frame: Any) -> str:
     """From GDB 13."""
     return str(frame.language())
+
+
+def type_of(symbol: gdb.Symbol) -> gdb.Type:
+    """Return a parameter's type; raises `UnsupportedError` if it has none."""
+    if symbol.type is None:
+        raise UnsupportedError("a parameter without a type")
+    return symbol.type
 
 
 def offset_of(parameter: Parameter, calls: CallsAt) -> Optional[int]:

@@ -76,10 +76,10 @@ def is_special(found: gdb.Frame) -> bool:
 
 
 def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
-    """One piece for each argument: by its settings and options for `bt` GDB prints names alone, or long values in full."""
+    """One piece for each argument, of which GDB prints as much as its settings and options ask for."""
     text = frame.arguments_text(found)
     symbols = {symbol.print_name: symbol for symbol in (frame.parameters(found) if text else ())}
-    if text == SHORT:  # `set print frame-arguments presence`
+    if text == SHORT:  # by `set print frame-arguments presence`
         yield from map(GdbsPiece, symbols.values())
         return
     starts = [0]

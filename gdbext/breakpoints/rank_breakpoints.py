@@ -427,9 +427,21 @@ class DprintfFollower(Follower):
         with warnings("a dprintf is missing"):
             if self._is_meant() and not self._is_ignored():
                 self._move_symbols()
-                # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
-                gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+                self._print()
         return False
+
+    def _print(self) -> None:
+        """Do what GDB does at a dprintf; an error is printed, and the program goes on."""
+        action, _, expression = self.user.command.partition(" ")
+        if action != "call":
+            # An error would have GDB come to its prompt, were it caught here: -c has it told and forgotten.
+            gdb.execute(f"frame apply level 0 -q -c {self.user.command}")
+            return
+        try:
+            # As a command it would never end here from GDB 14 on: GDB waits after it until this stop is handled.
+            gdb.parse_and_eval(expression)
+        except gdb.error as error:
+            gdb.write(f"{error}\n", gdb.STDERR)
 
     def _is_ignored(self) -> bool:
         if self.user.ignore_count > 0:

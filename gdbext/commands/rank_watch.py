@@ -5,11 +5,16 @@ Takes GDB's own watchpoints, each on the place that an expression means in one r
 
 from __future__ import annotations
 
+from typing import Optional
+
 import gdb
 
 from gdbext.gdb_api.language import IN_C, language
 from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
+from gdbext.watchpoints.by_address import place_of
+from gdbext.watchpoints.missed_changes import Changes
+from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Redirect, Region
 from pieglobalsfind.ranks import rankset
@@ -51,20 +56,24 @@ def check_is_attached(moment: ProcessView, number: int) -> None:
         raise UsageError(f"rank {number} runs in {process}: its writes can't be watched", "attach to that one")
 
 
-def check_is_its_own_place(moment: ProcessView, number: int, expression: str) -> None:
-    """Where SMPI maps data anew at each switch, a rank writes at an address that all use, not where it is read."""
+def shared_address(moment: ProcessView, number: int, expression: str) -> Optional[int]:
+    """Where a rank writes a variable of which SMPI maps one rank's at a time; None if that is where it is read."""
     address = gdb.parse_and_eval(expression).address
-    places = (one for one in moment.rank(number).placements if isinstance(one, Redirect))
-    if (
-        moment.table.method == MAPPED
-        and address is not None
-        and any(int(address) in Region(one.storage, one.size) for one in places)
-    ):
-        raise UsageError(
-            f"all ranks write {expression} at one address, which SMPI maps anew at each switch: the processor can't "
-            f"tell whose it is",
-            "run the job with smpi/privatization:dlopen",
-        )
+    if moment.table.method != MAPPED or address is None:
+        return None
+    for one in moment.rank(number).placements:
+        if isinstance(one, Redirect) and int(address) in Region(one.storage, one.size):
+            return one.original + int(address) - one.storage
+    return None
+
+
+def watch_remapped(expression: str, number: int, address: int, changes: Changes) -> None:
+    """Watch what a rank writes at an address in common."""
+    own = place_of(expression)
+    if own is None:
+        raise UsageError(f"{expression} is not an integer, logical or real of up to 8 bytes", "watch a part of it")
+    check_size(expression, own.size)
+    RemappedWatchpoint(expression, number, own, address, changes)
 
 
 class RankWatch(gdb.Command):
@@ -90,9 +99,16 @@ class RankWatch(gdb.Command):
             for number in numbers:
                 with self._face.at_user_frame(number):
                     check_is_attached(self._face.moment(), number)
-                    check_is_its_own_place(self._face.moment(), number, expression)
-                    told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
-                    gdb.write(f"Rank {number}: {told}")
+                    self._watch(expression, number)
+
+    def _watch(self, expression: str, number: int) -> None:
+        address = shared_address(self._face.moment(), number, expression)
+        if address is None:
+            told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
+            gdb.write(f"Rank {number}: {told}")
+            return
+        gdb.write(f"Rank {number}: ")  # GDB itself goes on
+        watch_remapped(expression, number, address, self._face.watches.changes)
 
     def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
         expression, _, last = argument.strip().rpartition(" ")

@@ -66,7 +66,7 @@ def parameters(frame: gdb.Frame) -> Iterator[gdb.Symbol]:
         block = frame.block()
     while block is not None and block.function is None:
         block = block.superblock
-    yield from (symbol for symbol in block or () if symbol.is_argument and symbol.type is not None)
+    yield from (symbol for symbol in block or () if symbol.is_argument)
 
 
 def locals_text(frame: gdb.Frame) -> str:

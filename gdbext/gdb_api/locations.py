@@ -102,7 +102,7 @@ def is_stub(address: int) -> bool:
     """Return whether an entry of a procedure linkage table begins at an address, by what GDB calls it."""
     if gdb.find_pc_line(address).symtab is not None:
         return False
-    return re.match(r".*@plt in section ", execute(f"info symbol {address:#x}")) is not None
+    return execute(f"output/a {address:#x}").endswith("@plt>")
 
 
 def has_silent_commands(breakpoint: gdb.Breakpoint) -> bool:

@@ -1,7 +1,7 @@
 """Work for which GDB has to be back in its event loop.
 
-Takes functions. What `gdb.post_event` was given and GDB has not called yet, GDB drops in its own exit handlers, after it
-has ended Python, and dies there of SIGSEGV (PyGILState_Ensure): at `quit` in a script of `-x`, for one, which runs
+Takes functions. What `gdb.post_event` was given and GDB has not called yet, GDB drops in its own exit handlers, after
+it has ended Python, and dies there of SIGSEGV (PyGILState_Ensure): at `quit` in a script of `-x`, for one, which runs
 before the event loop. Such a GDB is ended here, once it has let its programs go and is ending Python.
 """
 

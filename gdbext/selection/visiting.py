@@ -108,7 +108,7 @@ class RankVisitor:
         return self.inferiors.moment()
 
     def has_originals(self) -> bool:
-        """Whether GDB has still to forget symbols that it has read by itself, as in a process that it comes to by a fork."""
+        """Whether GDB has still to forget symbols that it has read by itself, as after it followed a fork."""
         try:
             return self.state().focus.has_originals(self.moment())
         except RanklensError:

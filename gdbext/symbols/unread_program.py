@@ -15,6 +15,7 @@ import gdb
 
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.run_gdb import execute
+from gdbext.symbols.focus import program_path
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
@@ -26,7 +27,7 @@ ARGUMENTS = r'(?s) is "(.*)"\.'  # GDB's Python has them only after the user has
 
 def speak_its_language() -> str:
     """Have GDB read expressions as Fortran's if the program is, and nothing runs yet; "" if it stays as it is."""
-    path = gdb.current_progspace().filename or ""
+    path = program_path()
     if gdb.selected_inferior().pid or not path.endswith(f"/{LAUNCHER}") or not is_automatic():
         return ""
     arguments = re.search(ARGUMENTS, execute("show args"))

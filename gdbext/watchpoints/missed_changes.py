@@ -113,6 +113,23 @@ class Changes:
                     known, content=known.watched.read(), hits=gdb_breakpoint.hit_count
                 )
 
+    def is_change(self, user: gdb.Breakpoint, expression: str) -> bool:
+        """Whether what a watchpoint is for has changed; it is to be told then, unless the user ignores it."""
+        known = self._known[user.number]
+        found = known.watched.read()
+        if found == known.content:
+            return False
+        self._known[user.number] = replace(known, content=found)
+        if user.ignore_count == 0:
+            self.unseen.append(Change(user.number, expression, known, found))
+        return True
+
+    def begin_again(self, number: int) -> None:
+        """The user has enabled or disabled a watchpoint: what changed meanwhile is not told."""
+        known = self._known.get(number)
+        if known is not None:
+            self._known[number] = replace(known, content=known.watched.read())
+
     @contextmanager
     def unmissed(self) -> Iterator[None]:
         """GDB's symbols change inside, and it reads watched values again.

@@ -64,6 +64,9 @@ class Watches:
         """A breakpoint of any kind was made or changed; `rank` is the one whose symbols GDB has."""
         if self._replaces or rank is None or not one.is_valid() or not one.visible or one.type not in COMMANDS:
             return
+        if hasattr(one, "expression_in_rank"):
+            self.changes.begin_again(one.number)
+            return
         watched_place, condition = self._homes.get(one.number), one.condition or ""
         if watched_place is None and one.number > self._newest:
             self._newest = one.number

@@ -39,6 +39,7 @@ DATA = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, COMMON, MODULE)
 REFUSED = "refused"  # the program can't run so
 LOST = "lost"  # variables stay shared, or results are wrong
 RISK = "risk"  # under some runtimes or sizes
+UNIQUE = "unique-symbols"
 AT_START = ("too-many-namespaces",)  # it ends a job before its first rank runs
 OF_AMPI = ("unaligned-writable-segment", "exceptions-in-byte-copy")  # the embedded runtime does otherwise
 OF_SCAN = ("misaligned-pointer",)  # who goes by relocations meets these too
@@ -108,7 +109,10 @@ def judge(facts: Facts, method: str, ranks: int = 0) -> Judgement:
     variables = facts.variables
     if isinstance(variables, Absent):
         return Judgement(method, variables, variables, diagnosises, notes)
-    private = sum(variable.storage in PRIVATE[method] for variable in variables)
+    one_instance = {address for _, address in facts.unique} if any(each.id == UNIQUE for each in diagnosises) else set()
+    private = sum(
+        variable.storage in PRIVATE[method] and variable.address not in one_instance for variable in variables
+    )
     diagnoses = (*diagnosises, *shared_storage(variables, method))
     return Judgement(method, private, len(variables) - private, diagnoses, notes)
 
@@ -183,9 +187,10 @@ def unique(facts: Facts) -> Optional[Diagnosis]:
     """Report STB_GNU_UNIQUE variables: the loader keeps one instance of each."""
     if not facts.unique:
         return None
-    names = sorted(map(demangle, facts.unique), key=lambda name: name.startswith("std::"))  # the program's own first
+    mangled = (name for name, _ in facts.unique)
+    names = sorted(map(demangle, mangled), key=lambda name: name.startswith("std::"))  # the program's own first
     return Diagnosis(
-        "unique-symbols",
+        UNIQUE,
         LOST,
         "the loader keeps one instance of a STB_GNU_UNIQUE symbol, however many copies of the file there are",
         f"{len(facts.unique)} such variables: {named(names)}",

@@ -79,7 +79,7 @@ class Facts:
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
     exception_tables: int = 0  # bytes of .gcc_except_table
-    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables that may be written
+    unique: tuple[tuple[str, int], ...] = ()  # STB_GNU_UNIQUE variables that may be written: name and address
     # instructions that reach thread-local storage by %fs without reading the word at 0
     direct: Union[tuple[int, ...], Absent] = ()
     slots: tuple[str, ...] = ()  # own variables that GLOB_DAT relocations name
@@ -186,8 +186,11 @@ def built_for(file: ProgramFile) -> str:
     return "smpi" if any(name.startswith(SIMGRID) for name in file.needed) else ""
 
 
-def unique_symbols(elf: ElfFile, file: ProgramFile) -> Iterator[str]:
-    """Those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
+def unique_symbols(elf: ElfFile, file: ProgramFile) -> Iterator[tuple[str, int]]:
+    """Names and addresses of those that code may write: one instance of what is constant does no harm.
+
+    Guards are none of the program's.
+    """
     relro = [header for header in elf.program_headers if header.type == PT_GNU_RELRO]
     for symbol in file.symbols:
         if symbol.binding != "STB_GNU_UNIQUE" or symbol.type != "STT_OBJECT" or not symbol.is_defined:
@@ -196,7 +199,7 @@ def unique_symbols(elf: ElfFile, file: ProgramFile) -> Iterator[str]:
             continue
         is_writable = any(part.vaddr <= symbol.value < part.end for part in loads(elf, PF_W))
         if is_writable and not any(part.vaddr <= symbol.value < part.end for part in relro):
-            yield symbol.name
+            yield symbol.name, symbol.value
 
 
 def own_slots(elf: ElfFile, file: ProgramFile) -> Iterator[str]:

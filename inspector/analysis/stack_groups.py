@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pieglobalsfind.stacks.call_tree import Call, Node
+from pieglobalsfind.stacks.call_tree import Call
 
 Stack = tuple[Call, ...]
 DIGEST = 16  # bytes
@@ -93,12 +93,10 @@ class StackGroups:
             for rank in members:
                 yield rank, self.stacks[key]
 
-    def tree(self) -> Node:
-        """As one call tree."""
-        root = Node("")
+    def groups(self) -> Iterator[tuple[Sequence[int], Stack]]:
+        """Each distinct stack with its ranks, in no order."""
         for key, members in self.ranks.items():
-            root.add_all(members.tolist(), self.stacks[key])  # one object for each number, in all nodes of the stack
-        return root
+            yield members.tolist(), self.stacks[key]
 
 
 def digest(stack: Stack) -> bytes:

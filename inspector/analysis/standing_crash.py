@@ -68,10 +68,12 @@ def may_hold_handler(job: Job, pointer: int, end: int) -> bool:
     Nothing has to be known of any file for that, while a walk opens the debug information of all files that it meets.
     """
     frame = job.table.processor.signal_frame
+    if frame is None:
+        return False
     words = array("Q", read_or_none(job.target, pointer, min(end - pointer, MOST_SCANNED) & -8) or b"")
     code = [mapping for mapping in job.target.maps() if mapping.executable]
     starts = [mapping.start for mapping in code]
-    for word in set(words) if frame is not None else ():
+    for word in set(words):
         at = bisect_right(starts, word) - 1
         if at >= 0 and word < code[at].end and read_or_none(job.target, word, len(frame.code)) == frame.code:
             return True

@@ -16,17 +16,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Optional, Union
+from typing import Generic, Optional, Union
 
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs.on_host import SeveralJobsError
 from pieglobalsfind.ranks.rankset import compact
 
-from ..analysis.report import Report
-from . import whole_job
-from .host_reading import BuildIds, CollectedPart, Declared, Reading, read
+from .host_reading import BuildIds, CollectedPart, Declared, Kind, Reading, read
 from .mpi_channel import Begun, ChannelMessage, Ending, Unavailable, speak
-from .whole_job import Findings
 from .worker_process import LostWorker, Worker, first_of
 
 NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
@@ -41,24 +38,16 @@ MOST_HOSTS = 8  # that are named in a sentence
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What came together: `found` at the first collector alone."""
+class Gathered(Generic[Kind]):
+    """What came together of a job of `count` processes: `found` at the first collector alone."""
 
-    found: Optional[Findings]
+    found: Optional[Kind]
     name: str
     count: int
-    jobs: frozenset[str] = frozenset()
-
-    def report(self) -> Report:
-        """Return the whole job's report; raises `SeveralJobsError` if it is of several, as none was named."""
-        assert self.found is not None
-        if len(self.jobs) > 1:
-            raise SeveralJobsError(self.jobs)
-        return whole_job.finished(self.found, self.name, self.count)
 
 
 @contextmanager
-def gathered(reading: Reading, timeout: float) -> Iterator[Gathered]:
+def gathered(reading: Reading[Kind], timeout: float) -> Iterator[Gathered[Kind]]:
     """Read what is here and merge it with what the collectors behind this one tell; `timeout` in seconds."""
     speaker = Worker(speak)
     collector = None
@@ -82,7 +71,7 @@ def begin(speaker: Worker, timeout: float) -> Union[Begun, LostWorker]:
     return begun
 
 
-def alone(reading: Reading, timeout: float, lost: LostWorker) -> Gathered:
+def alone(reading: Reading[Kind], timeout: float, lost: LostWorker) -> Gathered[Kind]:
     """Without the others: by the first collector, as far as its launcher's word says that it is."""
     sentence = f"collectors on other hosts do not answer: MPI_Init {lost.reason}"
     if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
@@ -90,25 +79,32 @@ def alone(reading: Reading, timeout: float, lost: LostWorker) -> Gathered:
     reader = Worker(partial(read, reading, "the only collector that answers"), is_quiet=True)
     reader.receive(time.monotonic() + timeout)  # what it needs, which no collector sends it
     reader.send({}, time.monotonic() + timeout)
-    piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
+    piece: Union[CollectedPart[Kind], LostWorker] = reader.receive(time.monotonic() + timeout)
     reader.close()
     if isinstance(piece, LostWorker):
         raise RanklensError(
             f"no process of {reading.name} can be read here, and {sentence}", f"what reads {piece.reason}"
         )
     findings = replace(piece.found, problems=(*piece.found.problems, sentence))
-    return Gathered(findings, piece.name, piece.count, piece.jobs)
+    return whole(piece, findings)
 
 
-class Collector:
+def whole(piece: CollectedPart[Kind], findings: Kind) -> Gathered[Kind]:
+    """What the first collector has; raises `SeveralJobsError` if it is of several jobs, as none was named."""
+    if len(piece.jobs) > 1:
+        raise SeveralJobsError(piece.jobs)
+    return Gathered(findings, piece.name, piece.count)
+
+
+class Collector(Generic[Kind]):
     """One of a binomial tree: the parent of a place is the place without its lowest bit."""
 
-    def __init__(self, speaker: Worker, begun: Begun, reading: Reading, timeout: float) -> None:
+    def __init__(self, speaker: Worker, begun: Begun, reading: Reading[Kind], timeout: float) -> None:
         self.place, self.size = begun.place, begun.size
         self._speaker, self._reading = speaker, reading
         self._began, self._timeout = time.monotonic(), timeout
         self._hosts = {begun.place: begun.host}
-        self._pieces: dict[int, CollectedPart] = {}  # by place
+        self._pieces: dict[int, CollectedPart[Kind]] = {}  # by place
         self._is_whole = True
         self._lost: Optional[LostWorker] = None  # why the speaker is
         self._reader = Worker(partial(read, reading, self._whose(self.place)), is_quiet=True)
@@ -118,7 +114,7 @@ class Collector:
         self._needed: set[bytes] = set()  # what this collector has heard that anybody needs
         self._handed: Declared = {}
 
-    def gather(self) -> Gathered:
+    def gather(self) -> Gathered[Kind]:
         """Merge what the collectors below have read, and pass it on."""
         if self.place:
             self._say(self.parent, NAMED, self._hosts)
@@ -135,7 +131,7 @@ class Collector:
             problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
         findings = replace(piece.found, problems=(*piece.found.problems, *problems))
         self._is_whole = not problems
-        return Gathered(findings, piece.name, piece.count, piece.jobs)
+        return whole(piece, findings)
 
     def end(self) -> float:
         """Have the speaker end, for which it waits for everybody else's; until when it may then take for itself."""
@@ -303,11 +299,11 @@ class Collector:
             return self._until(self.level(self.place))
         return self._began + self._timeout * HAND if self._waits else self._reads_until
 
-    def _take(self, told: Union[BuildIds, Declared, CollectedPart, LostWorker]) -> None:
+    def _take(self, told: Union[BuildIds, Declared, CollectedPart[Kind], LostWorker]) -> None:
         """What the reader tells: what it needs, what it was asked to parse, and then what it has found."""
         if isinstance(told, LostWorker):
             sentence = f"{self._whose(self.place)} does not answer: what reads there {told.reason}"
-            self._pieces[self.place] = CollectedPart(Findings(None, problems=(sentence,)))
+            self._pieces[self.place] = CollectedPart(self._reading.kind(problems=(sentence,)))
             if self._asked:
                 self._hand_round(dict.fromkeys(self._asked))
         elif isinstance(told, CollectedPart):
@@ -319,11 +315,11 @@ class Collector:
             self._asked -= told.keys()
             self._hand_round(told)
 
-    def _merged(self) -> CollectedPart:
+    def _merged(self) -> CollectedPart[Kind]:
         pieces = [self._pieces[place] for place in sorted(self._pieces)]
         silent = [(child, self.last_behind(child)) for child in self.children() if child not in self._pieces]
         return CollectedPart(
-            merged([piece.found for piece in pieces], self.size),
+            merged(self._reading.kind, [piece.found for piece in pieces], self.size),
             max(piece.count for piece in pieces),
             next((piece.name for piece in pieces if piece.name), self._reading.name),
             (*silent, *(one for piece in pieces for one in piece.silent)),
@@ -331,14 +327,11 @@ class Collector:
         )
 
 
-def merged(several: Sequence[Findings], collectors: int) -> Findings:
+def merged(kind: type[Kind], several: Sequence[Kind], collectors: int) -> Kind:
     """A node without a process of the job is worth a word only if no node has one."""
-    whole = whole_job.merge(several)
-    if whole.report is None or collectors == 1:
-        return whole
-    hosts = len([one for one in several if one.report is not None])
-    subject = whole.report.subject
-    if hosts > 1:
-        subject = replace(subject, how=EACH_AT_ITS_TIME)
-    problems = tuple(problem for problem in whole.problems if NO_JOB.search(problem) is None)
-    return replace(whole, report=replace(whole.report, subject=subject), problems=problems)
+    found = kind.merge(several)
+    if not found.is_read or collectors == 1:
+        return found
+    if len([one for one in several if one.is_read]) > 1:
+        found = found.with_how(EACH_AT_ITS_TIME)
+    return replace(found, problems=tuple(problem for problem in found.problems if NO_JOB.search(problem) is None))

@@ -1,6 +1,6 @@
 """What one collector reads of its own host, in a process that may hang or die, and how it reports to the others.
 
-Takes a job's name and which part of a report is wanted; gives findings that `whole_job` merges. Debug information that
+Takes a job's name and what is wanted of it; gives findings that can be merged. Debug information that
 another collector has parsed is handed in.
 """
 
@@ -9,34 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Optional, Union
+from typing import Generic, Optional, TypeVar, Union
 
 from pieglobalsfind.dwarf.types import VOID, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.jobs.on_host import SeveralJobsError, members_meant
 from pieglobalsfind.model import Object
-from pieglobalsfind.ranks.rankset import RankSet
 
 from ..job.job import Job, job_of
-from ..job.reading import Way
-from . import whole_job
-from .whole_job import Findings
+from .host_findings import HostFindings
 from .worker_process import Channel
 
 BuildIds = frozenset[bytes]
 Declared = dict[bytes, Optional[Variables]]  # by build-id; None: the collector that was asked could not say
-Find = Callable[[Members, Mapping[bytes, Variables]], Findings]
+Kind = TypeVar("Kind", bound=HostFindings)
 
 
 @dataclass(frozen=True)
-class CollectedPart:
+class CollectedPart(Generic[Kind]):
     """What some collectors have told. `silent` are those that did not, each with the last collector below it.
 
     `jobs` are the names of those that were found where none was named.
     """
 
-    found: Findings
+    found: Kind
     count: int = 0  # processes of the job
     name: str = ""
     silent: tuple[tuple[int, int], ...] = ()
@@ -44,11 +41,15 @@ class CollectedPart:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What is to be read: of which job ("": the only one), how, and whether that takes variables' debug information."""
+class Reading(Generic[Kind]):
+    """What is to be read: of which job ("": the only one), how, and whether that takes variables' debug information.
+
+    `kind` is the class of what is found.
+    """
 
     job: str
-    find: Find = field(repr=False)
+    kind: type[Kind]
+    find: Callable[[Members, Mapping[bytes, Variables]], Kind] = field(repr=False)
     with_variables: bool = False
 
     @property
@@ -57,30 +58,15 @@ class Reading:
         return f"job {self.job}" if self.job else "the only job"
 
 
-def of_report(job: str, pictures: bool) -> Reading:
-    """All of a report; `pictures`: with what the report's pictures need."""
-    return Reading(job, lambda members, handed: whole_job.read_members(members, Way(), pictures, handed), True)
-
-
-def of_stacks(job: str, chosen: RankSet, with_runtime: bool) -> Reading:
-    """The stacks of those ranks that are chosen."""
-    return Reading(job, lambda members, _: whole_job.read_stacks(members, Way(), chosen, with_runtime))
-
-
-def of_waits(job: str) -> Reading:
-    """Which rank waits for which."""
-    return Reading(job, lambda members, _: whole_job.read_waits(members, Way()))
-
-
-def read(reading: Reading, whose: str, channel: Channel) -> None:
+def read(reading: Reading[Kind], whose: str, channel: Channel) -> None:
     """Sends what it needs, parses what it is asked to, and once it is handed what others have parsed, what it finds."""
-    own, jobs = Findings(None), frozenset[str]()
+    own, jobs = reading.kind(), frozenset[str]()
     try:
         members = members_meant(reading.job)
         jobs = frozenset() if reading.job else frozenset((members.name.removeprefix("job "),))
     except RanklensError as error:
         members = Members(reading.name, (), 0)
-        own = Findings(None, problems=(error.sentence,))
+        own = reading.kind(problems=(error.sentence,))
         jobs = frozenset(error.names) if isinstance(error, SeveralJobsError) else jobs
     sources = sources_of(members) if reading.with_variables else {}
     channel.send(frozenset(sources))
@@ -90,7 +76,7 @@ def read(reading: Reading, whose: str, channel: Channel) -> None:
         order = channel.receive()
     lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
     declared = {**order, **{one: variables for one, variables in lacking.items() if variables is not None}}
-    findings = whole_job.merge([own, reading.find(members, declared)])
+    findings = reading.kind.merge([own, reading.find(members, declared)])
     problems = tuple(f"{whose}: {problem}" for problem in findings.problems)
     name = members.name if members.found else ""
     channel.send(CollectedPart(replace(findings, problems=problems), members.count, name, jobs=jobs))

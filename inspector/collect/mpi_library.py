@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
-from secrets import token_hex
 from typing import Optional
 
 from pieglobalsfind.cache.location import cache_folder
@@ -56,14 +54,13 @@ def choose(site: SiteMpi, channel: int, program: str) -> None:
     os.environ.setdefault("MPI4PY_MPIABI", site.abi)
     if site.library == site.debian or AGAIN in os.environ or can_load(site.library):
         return
-    path, base = path_of(site.debian), cache_folder("mpi")
-    if path is None or base is None:
+    folder = folder_of_link(site)
+    if folder is None:
         return
-    folder = link(path, Path(base, site.abi), site.library)
     places = ":".join(one for one in (str(folder), os.environ.get("LD_LIBRARY_PATH", "")) if one)
     os.set_inheritable(channel, True)
     words = [sys.executable, "-c", program, str(channel)]
-    os.execve(sys.executable, words, {**os.environ, "LD_LIBRARY_PATH": places, AGAIN: path})
+    os.execve(sys.executable, words, {**os.environ, "LD_LIBRARY_PATH": places, AGAIN: str(folder)})
 
 
 def can_load(library: str) -> bool:
@@ -74,22 +71,36 @@ def can_load(library: str) -> bool:
     return False
 
 
+def folder_of_link(site: SiteMpi) -> Optional[Path]:
+    """Where the library is by its usual name: a link of this user's, made at the first time; None if there is none."""
+    base = cache_folder("mpi")
+    if base is None:
+        return None
+    folder = Path(base, site.abi)
+    if not (folder / site.library).exists():
+        path = path_of(site.debian)
+        if path is None:
+            return None
+        link(path, folder, site.library)
+    return folder
+
+
 def path_of(library: str) -> Optional[str]:
     """Where the loader's cache says that a library is (ldconfig(8)); None if it does not."""
+    import subprocess  # late: only for the first collector that this user starts
+
     with suppress(OSError, subprocess.SubprocessError):
         listed = subprocess.run(LISTING, capture_output=True, text=True, timeout=10, check=True).stdout
         return next((line.rpartition(" ")[2] for line in listed.splitlines() if line.split()[:1] == [library]), None)
     return None
 
 
-def link(path: str, folder: Path, name: str) -> Path:
-    """A link of that name to a library, in a folder of this user's; returns the folder."""
-    place, fresh = folder / name, folder / token_hex(8)
-    if not place.is_symlink() or str(place.readlink()) != path:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh.symlink_to(path)
-        fresh.replace(place)
-    return folder
+def link(path: str, folder: Path, name: str) -> None:
+    """Make a link of that name to a library; others may do so at the same moment."""
+    fresh = folder / os.urandom(8).hex()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh.symlink_to(path)
+    fresh.replace(folder / name)
 
 
 def processes_of_launch(environment: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""`--job`: one report, or one set of stacks, of all processes of a job.
+"""`--job`: one report of all processes of a job.
 
 Takes the members that `pieglobalsfind.jobs.members` has found; reads each by itself and merges what it gives. A rank
 that several processes know is described by the one where it is: of two records, the later is right. What can't
@@ -7,17 +7,16 @@ be read is named, with the ranks that are missing for it; the rest is still repo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional, TypedDict, Union
 
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import JobMember, Members, missing, strength
+from pieglobalsfind.jobs.members import JobMember, Members, strength
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis import stack_groups
 from ..analysis.confirmed_waits import unconfirmed, waits_of
@@ -32,11 +31,12 @@ from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, subject_of, with_waiting_calls
 from ..job.processes import homes_of as job_homes
-from ..job.processes import nowhere, read_together
+from ..job.processes import read_together
 from ..job.reading import Way
 from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit
-from ..terminal.text import of_ranks
+from .host_findings import HostFindings, lacks, mixed, together
+from .host_reading import Reading
 
 PRECEDENCE = (
     SHARED,
@@ -49,19 +49,40 @@ PRECEDENCE = (
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What is known of some of a job's processes; `report` is None if none of them could be read.
+class Findings(HostFindings):
+    """Of a report, or of some of its parts; `report` is None if no process could be read.
 
-    `processes` are their indices. `calls`, `missing` (why a rank has none) and `sizes` (what other ways to migrate
-    would send) are there only if they were asked for.
+    `calls` and `sizes` (what other ways to migrate would send) are there only if they were asked for.
     """
 
-    report: Optional[Report]
-    processes: frozenset[int] = frozenset()
-    problems: tuple[str, ...] = ()
+    report: Optional[Report] = None
     calls: GroupMessage = field(default_factory=GroupMessage)
     sizes: tuple[WhatIf, ...] = ()
-    missing: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def merge(cls, several: Sequence[Findings]) -> Findings:
+        """One of all; each rank is described by the process where it is."""
+        return merge(several)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether any process could be read."""
+        return self.report is not None
+
+    def with_how(self, how: str) -> Findings:
+        """The same with another sentence about how it was read."""
+        assert self.report is not None
+        return replace(self, report=replace(self.report, subject=replace(self.report.subject, how=how)))
+
+
+def reading_of_report(job: str, pictures: bool) -> Reading[Findings]:
+    """What a collector of a report reads; `pictures`: with what the report's pictures need."""
+    return Reading(job, Findings, lambda members, handed: read_members(members, Way(), pictures, handed), True)
+
+
+def reading_of_waits(job: str) -> Reading[Findings]:
+    """What a collector of waits reads."""
+    return Reading(job, Findings, lambda members, _: read_waits(members, Way()))
 
 
 def read_members(
@@ -75,17 +96,6 @@ def read_members(
     return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
 
 
-def read_stacks(members: Members, way: Way, chosen: rankset.RankSet, with_runtime: bool) -> Findings:
-    """All members' stacks, merged, and nothing else of a report."""
-
-    def of_process(job: Job, _: JobMember) -> ReadProcess:
-        found = stacks.read(job, chosen, with_runtime)
-        calls = stack_groups.grouped(found.calls).message()
-        return ReadProcess(job, Findings(bare_report(job), calls=calls, missing=found.missing))
-
-    return _merged(members, read_together(members, way, of_process))
-
-
 def read_waits(members: Members, way: Way) -> Findings:
     """All members' waits, merged, and nothing else of a report."""
 
@@ -93,7 +103,7 @@ def read_waits(members: Members, way: Way) -> Findings:
         raw = with_waiting_calls(opened)
         known = communicators(raw.target, raw.table)
         job = replace(raw, table=of_world(raw.table, known))
-        return ReadProcess(raw, Findings(replace(bare_report(job), communicators=known)))
+        return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=known)))
 
     read = read_together(members, way, of_process)
     return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
@@ -104,19 +114,14 @@ def bare_report(job: Job) -> Report:
     return Report(subject_of(job), Globals((), ()), Audit((), {}, (), 0), ())
 
 
-def stacks_in(findings: Findings) -> stacks.Stacks:
-    """The stacks by rank."""
-    return stacks.Stacks(dict(stack_groups.merge((findings.calls,)).by_rank()), dict(findings.missing))
-
-
 def _merged(members: Members, read: Sequence[tuple[JobMember, Union[ReadProcess, RanklensError]]]) -> Findings:
-    return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
+    return merge([*(findings_of(*one) for one in read), Findings(problems=members.doubtful)])
 
 
 def findings_of(member: JobMember, found: Union[ReadProcess, RanklensError]) -> Findings:
     """Return what one process of a job tells, or why it tells nothing."""
     if isinstance(found, RanklensError):
-        return Findings(None, frozenset((member.index,)), (member.saying(found.sentence),))
+        return Findings(frozenset((member.index,)), (member.saying(found.sentence),))
     return replace(found.findings, processes=frozenset((member.index,)))
 
 
@@ -158,8 +163,8 @@ def process_of(opened: Job, pictures: bool) -> ReadProcess:
         make_report(job), communicators=known, crashes=() if crash is None else (crash,), held=holders(job)
     )
     if not pictures:
-        return ReadProcess(raw, Findings(report))
-    return ReadProcess(raw, Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
+        return ReadProcess(raw, Findings(report=report))
+    return ReadProcess(raw, Findings(report=report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
 
 
 def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
@@ -181,22 +186,14 @@ def stacks_of(job: Job) -> GroupMessage:
 def merge(several: Sequence[Findings]) -> Findings:
     """One of all; the order does not matter, and merged ones can be merged again."""
     reports = [findings.report for findings in several if findings.report is not None]
-    problems = tuple(dict.fromkeys(text for findings in several for text in findings.problems))
-    processes = frozenset(index for findings in several for index in findings.processes)
+    processes, problems = together(several)
     if not reports:
-        return Findings(None, processes, problems)
-    report, mixed = merge_reports(reports)
+        return Findings(processes, problems)
+    report, contradictions = merge_reports(reports)
     homes = {one.rank for one in report.subject.present}
     sizes = {size.rank: size for findings in several for size in findings.sizes if size.rank in homes}
     ordered = tuple(sizes[rank] for rank in sorted(sizes))
-    return Findings(
-        report,
-        processes,
-        problems + mixed,
-        _merge_calls(several, reports),
-        ordered,
-        _merge_missing(several, reports),
-    )
+    return Findings(processes, problems + contradictions, report, _merge_calls(several, reports), ordered)
 
 
 def _merge_calls(several: Sequence[Findings], reports: Sequence[Report]) -> GroupMessage:
@@ -215,49 +212,18 @@ def _strangers(report: Report, homes: Mapping[int, tuple[Rank, Report]]) -> froz
     return frozenset(rank.rank for rank in report.subject.present if homes[rank.rank][1] is not report)
 
 
-def _merge_missing(several: Sequence[Findings], reports: Sequence[Report]) -> dict[int, str]:
-    """Why ranks have no stack, by the process where they are."""
-    if not any(findings.missing for findings in several):
-        return {}
-    homes = homes_of(reports)
-    return {
-        rank: why
-        for findings in several
-        for rank, why in findings.missing.items()
-        if rank in homes and homes[rank][1] is findings.report
-    }
-
-
 def finished(findings: Findings, name: str, count: int) -> Report:
     """The report of a job of `count` processes, problems among its warnings; `RanklensError` if there is none."""
     if findings.report is None:
         raise RanklensError(f"no process of {name} can be read", "; ".join(findings.problems))
     table = findings.report.subject.table
-    known = {rank.rank for rank in table.ranks}
-    problems = (
-        *missing(findings.processes, count),
-        *findings.problems,
-        *elsewhere(table.ranks, findings.processes),
-        *nowhere(table.rank_count, known),
-    )
-    table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
-    return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))
-
-
-def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]:
-    """A sentence about those that are nowhere among what was read: in a process that was not, or on their way."""
     gone: dict[int, list[int]] = {}
-    for rank in ranks:
+    for rank in table.ranks:
         if rank.state == MIGRATED_OUT:
             gone.setdefault(rank.process, []).append(rank.rank)
-    for process, numbers in sorted(gone.items()):
-        whose, one = of_ranks(compact(numbers)), len(numbers) == 1
-        if process in processes:
-            were, whose_data = ("was", "its data") if one else ("were", "their data")
-            yield f"{whose} {were} moving while the job was read: {whose_data} was not found"
-        else:
-            where = f"process {process}" if process >= 0 else "a process"
-            yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"
+    sentences = lacks(findings, count, table.rank_count, (rank.rank for rank in table.ranks), gone)
+    table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *sentences))))
+    return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))
 
 
 # ---- merging ----
@@ -326,18 +292,6 @@ def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) 
     for number, (_, home) in homes.items():
         own[id(home)].append(number)
     return [frozenset(own[id(report)]) for report in reports]
-
-
-def mixed(tables: Sequence[RankTable]) -> Iterable[str]:
-    """Yield what the processes of one job contradict one another in."""
-    for what, values in (
-        ("methods", {table.method for table in tables}),
-        ("runtimes", {table.runtime for table in tables}),
-        ("jobs", {table.job_id for table in tables}),
-        ("numbers of ranks", {str(table.rank_count) for table in tables}),
-    ):
-        if len(values) > 1:
-            yield f"its processes are of different {what}: {', '.join(sorted(values))}"
 
 
 def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> Globals:

@@ -70,13 +70,13 @@ def named(options: argparse.Namespace) -> str:
 
 
 def _run_collector(options: argparse.Namespace) -> int:
-    from ..collect import collectors, host_reading  # late: only this needs them
+    from ..collect import collectors  # late: only this needs them
 
-    reading = host_reading.of_report(options.job or "", bool(options.html))
+    reading = whole_job.reading_of_report(options.job or "", bool(options.html))
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0
-        report = gathered.report()
+        report = whole_job.finished(gathered.found, gathered.name, gathered.count)
         options.job = options.job or gathered.name.partition(" ")[2]
         return show_report(gathered.found, report, options)
 

@@ -24,7 +24,7 @@ from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
-from ..job.stacks import Stacks, label, read, read_one
+from ..job.stacks import GroupedStacks, Stacks, label, read, read_one
 from ..job.target_option import add_target, job_named
 from ..terminal.text import harmless, of_ranks
 from .renamed_option import RenamedOption
@@ -77,23 +77,23 @@ def run(options: argparse.Namespace) -> int:
         job, stacks = read_process(options.target, options.exe, way_of(options), chosen, options.runtime)
         subject = subject_of(job)
         say_warnings(job)
-    return _print(subject, stacks, options)
+    return _print(subject, stacks.grouped(), options)
 
 
 def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
-    from ..collect import collectors, host_reading, whole_job  # late: only this needs them
+    from ..collect import collectors, job_stacks  # late: only this needs them
 
-    reading = host_reading.of_stacks(options.job or "", chosen, options.runtime)
+    reading = job_stacks.reading(options.job or "", chosen, options.runtime)
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0
-        subject = gathered.report().subject
+        subject, stacks = gathered.found.finished(gathered.name, gathered.count)
         print_warnings(subject)
         rankset.check(chosen, subject.table, several=True)
-        return _print(subject, whole_job.stacks_in(gathered.found), options)
+        return _print(subject, stacks, options)
 
 
-def _print(subject: Subject, stacks: Stacks, options: argparse.Namespace) -> int:
+def _print(subject: Subject, stacks: GroupedStacks, options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, stacks), sys.stdout, indent=1)
         print(flush=True)
@@ -101,8 +101,8 @@ def _print(subject: Subject, stacks: Stacks, options: argparse.Namespace) -> int
         for line in folded(stacks):
             print(harmless(line))
     else:
-        show(subject, stacks, flat(stacks) if options.flat else call_tree.lines(call_tree.merge(stacks.calls.items())))
-    return 0 if stacks.calls else 1
+        show(subject, stacks, flat(stacks) if options.flat else call_tree.lines(stacks.tree()))
+    return 0 if stacks.groups else 1
 
 
 def _run_recorder(options: argparse.Namespace) -> int:
@@ -122,7 +122,7 @@ def _run_recorder(options: argparse.Namespace) -> int:
 
     def once() -> dict[str, object]:
         job, found = read_process(options.target, None, way_of(options), chosen, options.runtime)
-        return as_json(subject_of(job), found)
+        return as_json(subject_of(job), found.grouped())
 
     record(once, int(options.target), every, keep, Path(options.folder))
     return 0
@@ -158,7 +158,7 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
     return subject, Stacks(calls, missing)
 
 
-def flat(stacks: Stacks) -> Iterator[str]:
+def flat(stacks: GroupedStacks) -> Iterator[str]:
     """Yield the lines of equal stacks together."""
     for ranks, calls in stacks.groups:
         yield f"{of_ranks(rankset.compact(ranks))}:"
@@ -166,17 +166,17 @@ def flat(stacks: Stacks) -> Iterator[str]:
             yield f"  #{level:<2} {label(call)}"
 
 
-def folded(stacks: Stacks) -> Iterator[str]:
+def folded(stacks: GroupedStacks) -> Iterator[str]:
     """One line per distinct stack of functions, outermost first, and how many ranks are there."""
     counts: dict[str, int] = {}
-    for calls in stacks.calls.values():
+    for ranks, calls in stacks.groups:
         line = ";".join(call.function.replace(";", ":") for call in calls)
-        counts[line] = counts.get(line, 0) + 1
+        counts[line] = counts.get(line, 0) + len(ranks)
     for line, count in sorted(counts.items()):
         yield f"{line} {count}"
 
 
-def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
+def show(subject: Subject, stacks: GroupedStacks, lines: Iterator[str]) -> None:
     """Print stacks as text."""
     from rich.text import Text  # late: not for --json, nor for --folded
 
@@ -185,7 +185,7 @@ def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
 
     screen = console()
     there = subject.table.ranks
-    screen.print(Text(f"{harmless(subject.description)}: {len(stacks.calls)} of {len(there)} {noun(there)}"))
+    screen.print(Text(f"{harmless(subject.description)}: {stacks.count} of {len(there)} {noun(there)}"))
     print_how(subject, screen)
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)
@@ -195,7 +195,7 @@ def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
         )
 
 
-def as_json(subject: Subject, stacks: Stacks) -> dict[str, object]:
+def as_json(subject: Subject, stacks: GroupedStacks) -> dict[str, object]:
     """The documented form: distinct stacks with their ranks, innermost call last."""
     return {
         "schema": SCHEMA,

@@ -67,12 +67,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_collector(options: argparse.Namespace) -> int:
-    from ..collect import collectors, host_reading  # late: only this needs them
+    from ..collect import collectors, whole_job  # late: only this needs them
 
-    with collectors.gathered(host_reading.of_waits(options.job or ""), command.timeout_of(options)) as gathered:
+    with collectors.gathered(whole_job.reading_of_waits(options.job or ""), command.timeout_of(options)) as gathered:
         if gathered.found is None:
             return 0
-        report = gathered.report()
+        report = whole_job.finished(gathered.found, gathered.name, gathered.count)
         print_warnings(report.subject)
         assert report.waits is not None
         return _print(report.subject, report.waits, options)

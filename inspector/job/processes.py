@@ -6,7 +6,7 @@ which process describes a rank that several know. What can't be read is named, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
@@ -150,9 +150,9 @@ def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
     return {number: best[number][1] for number in sorted(best)}
 
 
-def nowhere(count: int, known: Container[int]) -> Iterator[str]:
+def nowhere(count: int, known: Iterable[int]) -> Iterator[str]:
     """A sentence about those of `count` ranks that no process has: not read, or on their way between processes."""
-    lacking = [rank for rank in range(min(count, MOST_RANKS)) if rank not in known]
+    lacking = set(range(min(count, MOST_RANKS))).difference(known)
     if lacking:
         yield f"no process shows {of_ranks(compact(lacking))}"
 

@@ -6,13 +6,14 @@ run at this moment it says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pieglobalsfind.dwarf.libdw import library
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
-from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.call_tree import Call, Node
 from pieglobalsfind.stacks.unwind import Walker
 
 from ..terminal.progress import through
@@ -29,13 +30,38 @@ class Stacks:
     calls: dict[int, tuple[Call, ...]]
     missing: dict[int, str]
 
-    @property
-    def groups(self) -> list[tuple[tuple[int, ...], tuple[Call, ...]]]:
-        """Ranks of equal stacks together, most ranks first."""
+    def grouped(self) -> GroupedStacks:
+        """Ranks of equal stacks together."""
         found: dict[tuple[Call, ...], list[int]] = {}
         for rank, calls in self.calls.items():
             found.setdefault(calls, []).append(rank)
-        return sorted(((tuple(ranks), calls) for calls, ranks in found.items()), key=lambda one: (-len(one[0]), one[0]))
+        return grouped(((ranks, calls) for calls, ranks in found.items()), self.missing)
+
+
+@dataclass(frozen=True)
+class GroupedStacks:
+    """Each distinct stack once with its ranks, most ranks first; and why other ranks have none (or not all of it)."""
+
+    groups: tuple[tuple[tuple[int, ...], tuple[Call, ...]], ...]
+    missing: dict[int, str]
+
+    @property
+    def count(self) -> int:
+        """Return how many ranks have a stack."""
+        return sum(len(ranks) for ranks, _ in self.groups)
+
+    def tree(self) -> Node:
+        """As one call tree."""
+        root = Node("")
+        for ranks, calls in self.groups:
+            root.add_all(ranks, calls)
+        return root
+
+
+def grouped(groups: Iterable[tuple[Iterable[int], tuple[Call, ...]]], missing: dict[int, str]) -> GroupedStacks:
+    """Of groups in any order."""
+    ordered = ((tuple(sorted(ranks)), calls) for ranks, calls in groups)
+    return GroupedStacks(tuple(sorted(ordered, key=lambda one: (-len(one[0]), one[0]))), missing)
 
 
 def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Optional
 
+from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK
 from pieglobalsfind.errors import RanklensError
 
 INT3 = b"\xcc"
@@ -97,6 +98,17 @@ class Breakpoints:
     def watch_runtime(self, pid: int, address: int) -> None:
         """Have a process stop where its runtime tells of its ranks; 0: nowhere."""
         self._runtime[pid] = address
+
+    def follow(self, kind: int, pid: int, rank: int) -> None:
+        """Take note of what a runtime tells of a rank, or of its process."""
+        if kind == BEFORE_COPIES:
+            self.copying.add(pid)
+        elif kind == AFTER_COPIES:
+            self.copying.discard(pid)
+        elif kind == BEFORE_PACK:
+            self.packed.add(rank)
+        elif kind == AFTER_UNPACK:
+            self.packed.discard(rank)
 
     def is_wanted(self, rank: int, address: int, pid: int) -> bool:
         """Whether a rank stops at an address of a process."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Optional
 
-from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, RANK_EXITED
+from pieglobalsfind.decoders.registry.layout import AFTER_UNPACK, BEFORE_PACK, RANK_EXITED
 from pieglobalsfind.errors import NotStoppableError, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent
 from pieglobalsfind.target import Target
@@ -94,7 +94,8 @@ class ControlledJob(ServedJob):
             return self._stand_for(self._late.pop(0))
         assert self._threads is not None
         self._moment = self._stepped = None
-        self._put_in()
+        self.breakpoints.put_in(self._places.process_of, self._threads.lenders)
+        self.watchpoints.put_in(self._threads.all, self._places.process_of)
         self.is_going = True
         self._threads.resume_all(self._aims.waiting)
         return None
@@ -105,11 +106,6 @@ class ControlledJob(ServedJob):
         if other is not None and other.kind != STEPPED:
             self.defer(other)
         return stop
-
-    def _put_in(self) -> None:
-        assert self._threads is not None
-        self.breakpoints.put_in(self._places.process_of, self._threads.lenders)
-        self.watchpoints.put_in(self._threads.all, self._places.process_of)
 
     def look(self) -> Optional[RankStop]:
         """See whether something has stopped; where it concerns a rank that is attached to, all stand still after it."""
@@ -159,24 +155,29 @@ class ControlledJob(ServedJob):
         assert self._threads is not None
         stops += self._threads.stop_all()
         self.is_going = False
-        ours = {stop.tid for stop in stops if self._is_backed_up(stop)}  # while our instructions are still known
-        for stop in stops:
-            if stop.event == FORKED:
-                self.breakpoints.take_out_of_child(stop.pid, stop.message)
-        self.breakpoints.take_out()
+        ours = self._taken_out(stops)
         found: Optional[RankStop] = None
         for stop in stops:
             for one in self._judged(stop, stop.tid in ours):
                 if found is None and self._aims.alone in (None, one.rank):
                     found = one
                 elif one.kind != STEPPED:  # a debugger that hears of another stop begins its step anew
-                    self._defer(stop.tid, one)
+                    self.defer(one, stop.tid)
         if found is not None:
             self._forget_aims()
         return found
 
-    def _defer(self, tid: int, stop: RankStop) -> None:
-        """A thread at a breakpoint meets it again when it goes on."""
+    def _taken_out(self, stops: list[ThreadStop]) -> set[int]:
+        """Leave no instruction of ours in memory; returns the threads that one has stopped."""
+        ours = {stop.tid for stop in stops if self._is_backed_up(stop)}  # while they are still known
+        for stop in stops:
+            if stop.event == FORKED:
+                self.breakpoints.take_out_of_child(stop.pid, stop.message)
+        self.breakpoints.take_out()
+        return ours
+
+    def defer(self, stop: RankStop, tid: int = 0) -> None:
+        """Tell of a stop again once the job is to go on; a thread at a breakpoint meets it again by itself."""
         if stop.kind != TRAPPED:
             self._late.append(stop)
         elif self._aims.alone is not None:
@@ -245,15 +246,7 @@ class ControlledJob(ServedJob):
         return [] if after is None else self._judged(after, is_ours=False)
 
     def _after_runtime_event(self, pid: int, kind: int, rank: int) -> list[RankStop]:
-        breakpoints = self.breakpoints
-        if kind == BEFORE_COPIES:
-            breakpoints.copying.add(pid)
-        elif kind == AFTER_COPIES:
-            breakpoints.copying.discard(pid)
-        elif kind == BEFORE_PACK:
-            breakpoints.packed.add(rank)
-        elif kind == AFTER_UNPACK:
-            breakpoints.packed.discard(rank)
+        self.breakpoints.follow(kind, pid, rank)
         self._moment = None
         with suppress(RanklensError):
             known = self.moment.rank(rank) if rank >= 0 else None
@@ -272,10 +265,6 @@ class ControlledJob(ServedJob):
     def process_of(self, rank: int) -> Optional[int]:
         """The pid of the process where a rank is, as far as is known."""
         return self._places.process_of.get(rank)
-
-    def defer(self, stop: RankStop) -> None:
-        """Tell of a stop again once the job is to go on; a thread at a breakpoint meets it again by itself."""
-        self._defer(0, stop)
 
     def _after_event(self, stop: ThreadStop) -> list[RankStop]:
         """New processes go their way without our instructions."""
@@ -386,13 +375,22 @@ class ControlledJob(ServedJob):
 
     def _release(self) -> None:
         """Take everything out before any thread goes on by itself."""
-        threads, self._threads = self._threads, None
+        threads = self._threads
         if threads is not None:
+            stops: list[ThreadStop] = []
             with suppress(RanklensError):
-                threads.stop_all()
+                stops = threads.stop_all()
+            stops += iter(threads.next_stop, None)  # of the others, where one does not stop
+            ours = self._taken_out(stops)
+            for stop in stops:
+                if stop.event:
+                    self._after_event(stop)
+                elif stop.signal == TRAP and stop.code not in BREAK_CODES and stop.tid not in ours:
+                    threads.deliver(stop.tid, 0)
             self.breakpoints.clear()
             self.watchpoints.clear()
             self.watchpoints.put_in(threads.all, {})
+        self._threads = None
         self.is_going = False
         self._forget_aims()
         self._late.clear()

@@ -48,7 +48,7 @@ class EditorCommand:
 
 
 def names(session: Session, rank: Optional[int]) -> bool:
-    """Make names mean a rank's variables alone, until `settle` or a command of the user's; False if there is no rank."""
+    """Make names mean a rank's variables alone, until `settle` or the user's next command; False without a rank."""
     if rank is None:
         settle(session, None)
         return False
@@ -64,31 +64,34 @@ def settle(session: Session, _: Optional[int]) -> bool:
 
 
 def runtime(session: Session, rank: Optional[int]) -> list[int]:
-    """Return the levels of a rank's frames that are the MPI runtime's own.
+    """Return the levels of a rank's frames that are not the program's own: of the MPI runtime, of the C library.
 
-    The program's call of MPI is one of them where it has a source file: an editor would go there, and not to the
+    The program's call of either is left out where it has no source file, which an editor would show in place of the
     program's line.
     """
     if rank is None:
         return []
     moment = session.moment()
-    path = runtime_path(moment.table, moment.translator)
     thread = next(one for one in session.process if rank_of_tid(int(one.GetThreadID())) == rank)
     frames = list(itertools.islice(thread, MOST_FRAMES))
-    inside = fold(moment, frames, pc_of).count
     own = user_frame(moment, rank, frames, pc_of)
-    levels = set(range(inside))
-    for level, frame in enumerate(frames[inside:], inside):
-        is_call = own is not None and level == inside < int(own.GetFrameID())
-        if (is_call and frame.GetLineEntry().IsValid()) or (not is_call and is_of(moment, frame, path)):
-            levels.add(level)
-    return sorted(levels)
+    end = 0 if own is None else int(own.GetFrameID())
+    inside = fold(moment, frames, pc_of).count
+    path = runtime_path(moment.table, moment.translator)
+    return [
+        level
+        for level, frame in enumerate(frames)
+        if (0 < inside >= level or is_foreign(moment, frame, path, level > end))
+        and (level != end - 1 or frame.GetLineEntry().IsValid())
+    ]
 
 
-def is_of(moment: ProcessView, frame: Any, path: str) -> bool:
-    """Whether a frame's code is the runtime's, where that is a file of its own."""
-    is_apart = bool(path) and not is_one_file(moment.table, path)
-    return is_apart and moment.translator.owner(pc_of(frame)).path == path
+def is_foreign(moment: ProcessView, frame: Any, path: str, is_outer: bool) -> bool:
+    """Whether a frame's code is no rank's own; of those that called the program the runtime's alone are marked."""
+    owner = moment.translator.owner(pc_of(frame))
+    if is_outer:
+        return bool(path) and owner.path == path and not is_one_file(moment.table, path)
+    return owner.object is None or not moment.table.objects[owner.object].privatized
 
 
 def pc_of(frame: Any) -> int:

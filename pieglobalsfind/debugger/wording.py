@@ -71,8 +71,8 @@ def state_text(rank: Rank) -> str:
 def needs_running(command: str, rank: Rank, breaking: str) -> str:
     """Why a command that makes a rank go on is refused; `breaking` is the debugger's command for a breakpoint in it."""
     return (
-        f"`{command}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where it goes "
-        f"on, as by `{breaking} LOCATION {rank.rank}`, and `continue`"
+        f"`{command}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
+        f"it goes on, as by `{breaking} LOCATION {rank.rank}`, and `continue`"
     )
 
 

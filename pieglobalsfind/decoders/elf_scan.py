@@ -37,8 +37,14 @@ class CopiedObject:
 
 
 def decode(target: Target) -> Optional[RankTable]:
-    """The ranks that copies in memory speak for; None without any copy."""
+    """The ranks that copies in memory speak for, with their stacks; None without any copy."""
     maps = target.maps()
+    table = ranks_of_copies(target, maps)
+    return with_stacks(target, table, maps) if table is not None else None
+
+
+def ranks_of_copies(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
+    """The same without stacks."""
     copies: dict[Identity, list[int]] = {}
     for copy in _headers(target, (mapping for mapping in maps if mapping.readable and _is_anonymous(mapping))):
         if copy.program_headers:
@@ -47,7 +53,7 @@ def decode(target: Target) -> Optional[RankTable]:
         return None
     loaded = ((original, path, copies.get(_identity(target, original))) for original, path in _loaded(target, maps))
     found = [CopiedObject(original, path, tuple(same)) for original, path, same in loaded if same]
-    return with_stacks(target, _table(found), maps) if found else None
+    return _table(found) if found else None
 
 
 def _is_anonymous(mapping: MemoryMapping) -> bool:

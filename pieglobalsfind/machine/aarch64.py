@@ -69,6 +69,7 @@ AARCH64 = Processor(
     demangle=_mix,
     mangle=_mix,
     signal_frame=None,
+    switch_layout=lambda read, pc: None,
     longest_call=4,
     is_call=_is_call,
     code_mask=(1 << 48) - 1,  # pointer authentication signs with the bits above (48-bit user addresses)

@@ -70,8 +70,10 @@ class Processor:
     `tls_is_above`: blocks of static TLS lie above the thread pointer (variant I). `contexts` are the layouts of each
     kind of saved context (`decoders/saved_context.py`), `mangled` the registers that a jmp_buf holds mangled:
     `demangle` and `mangle` take a word and the guard. `signal_frame` is None where that is not known.
-    `is_call` says whether `longest_call` bytes end in an instruction that may be a call. `code_mask`: the bits of a
-    saved return address that are its address. `beyond_it` says what an address past `end_of_user_space` is.
+    `switch_layout` takes what reads memory and a return address; after a call of a function that switches stacks, it
+    gives what that has pushed. `is_call` says whether `longest_call` bytes end in an instruction that may be a call.
+    `code_mask`: the bits of a saved return address that are its address. `beyond_it` says what an address past
+    `end_of_user_space` is.
     """
 
     elf_machine: int
@@ -95,6 +97,7 @@ class Processor:
     demangle: Callable[[int, int], int]
     mangle: Callable[[int, int], int]
     signal_frame: Optional[SignalFrame]
+    switch_layout: Callable[[Callable[[int, int], bytes], int], Optional[Layout]]
     longest_call: int
     is_call: Callable[[bytes], bool]
     code_mask: int

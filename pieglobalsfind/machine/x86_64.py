@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Optional
+
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import WORD, Layout, Processor, RegisterRule, Relocations, SignalFrame, saved_at
 
 EM_X86_64 = 62
@@ -41,6 +45,35 @@ def pushed(first: int, numbers: tuple[int, ...]) -> Layout:
 # built, the stack protector's word.
 _FCONTEXT = (R12, R13, R14, R15, RBX, RBP, RIP)
 FCONTEXT, FCONTEXT_WITH_GUARD = pushed(0x08, _FCONTEXT), pushed(0x10, _FCONTEXT)
+# push %r: of the first eight registers one byte, of the others two (Intel's manual, volume 2)
+_PUSHED = {bytes([0x50 + at]): number for at, number in enumerate((RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI))}
+_PUSHED.update({bytes([0x41, 0x50 + at]): R8 + at for at in range(8)})
+_ENDBR, _SUBTRACT, _CALL = bytes.fromhex("f30f1efa"), bytes.fromhex("4883ec"), 0xE8  # sub $N, %rsp; call
+_STORE, _LONGEST_SWITCH = bytes.fromhex("488927"), 64  # mov %rsp, (%rdi)
+
+
+def switch_layout(read: Callable[[int, int], bytes], pc: int) -> Optional[Layout]:
+    """What a function that switches stacks has pushed, if it was called just before `pc`."""
+    try:
+        call = read(pc - 5, 5)
+        called = pc + int.from_bytes(call[1:], "little", signed=True) & _MASK
+        code = read(called, _LONGEST_SWITCH) if call[0] == _CALL else b""
+    except MemoryUnreadable:
+        return None
+    at, numbers, below = len(_ENDBR) if code.startswith(_ENDBR) else 0, [RIP], 0
+    while True:
+        length = 2 if code[at : at + 1] == b"\x41" else 1
+        number = _PUSHED.get(code[at : at + length])
+        if number is None:
+            break
+        numbers.insert(0, number)
+        at += length
+    if code[at : at + 3] == _SUBTRACT:
+        below = code[at + 3]
+    is_switch = len(numbers) > 1 and below < 0x80 and _STORE in code[at:]
+    return pushed(below, tuple(numbers)) if is_switch else None
+
+
 # gregs of mcontext_t (sys/ucontext.h), which begins after uc_flags, uc_link and uc_stack
 _GREGS = (R8, R9, R10, R11, R12, R13, R14, R15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, RIP)
 UCONTEXT = saved_at({number: 40 + WORD * at for at, number in enumerate(_GREGS)})
@@ -99,6 +132,7 @@ X86_64 = Processor(
     demangle=_demangle,
     mangle=_mangle,
     signal_frame=_SIGNAL_FRAME,
+    switch_layout=switch_layout,
     longest_call=7,
     is_call=_is_call,
     code_mask=_MASK,

@@ -117,8 +117,9 @@ def among(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[i
 
 def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
     """Raises `UsageError` unless `table` has every number of the set; `several` as for `select`."""
-    present = {rank.rank for rank in table.ranks}
-    for span in (item for item in chosen if isinstance(item, Span)):
+    spans = [item for item in chosen if isinstance(item, Span)]
+    present = {rank.rank for rank in table.ranks} if spans else set()
+    for span in spans:
         found = _within(span, present)
         if len(found) != span.last - span.first + 1:
             missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
@@ -152,18 +153,20 @@ def compact(ranks: Iterable[int]) -> str:
     >>> compact([7, 0, 2, 1])
     '0-2,7'
     """
-    return written(spans_of(ranks))
+    firsts, lasts = bounds(ranks)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts))
 
 
 def spans_of(ranks: Iterable[int]) -> list[Span]:
     """Ranks as ascending spans that do not touch."""
-    spans: list[Span] = []
-    for rank in sorted(set(ranks)):
-        if spans and rank == spans[-1].last + 1:
-            spans[-1] = Span(spans[-1].first, rank)
-        else:
-            spans.append(Span(rank, rank))
-    return spans
+    return list(map(Span, *bounds(ranks)))
+
+
+def bounds(ranks: Iterable[int]) -> tuple[list[int], list[int]]:
+    """The first and the last ranks of ascending spans that do not touch."""
+    ordered = sorted(set(ranks))
+    steps = [(one, following) for one, following in zip(ordered, ordered[1:]) if following - one > 1]
+    return [*ordered[:1], *(following for _, following in steps)], [*(one for one, _ in steps), *ordered[-1:]]
 
 
 def written(spans: Iterable[Span]) -> str:

@@ -2,7 +2,7 @@
 
 Takes live targets and what reads them; gives what that makes of the paused targets. Where the copy lacks something,
 the processes are paused again, a few times at most; what is still lacking then, the reader says. The last time, where
-ranks may migrate, what to copy is planned while all stand still.
+ranks may migrate or only copies tell of them, what to copy is planned while all stand still.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class ProcessPlan:
     runtime: str = ""
 
     @property
-    def can_migrate(self) -> bool:
-        """Return whether ranks may come and go, faster than a plan can be made."""
+    def is_restless(self) -> bool:
+        """Return whether ranks may migrate, or what leads to them change, faster than a plan can be made."""
         return self.plan.with_maps
 
 
@@ -66,18 +66,22 @@ def at_one_moment(
     """
     planned = list(processes)
     missed: list[list[tuple[Range, ...]]] = []
+    is_stale = [False] * len(planned)  # by process, whether the last copy lacked anything
     seconds = 0.0
     for stop in range(1, MOST_STOPS + 1):
-        if stop == MOST_STOPS and any(process_plan.can_migrate for process_plan in planned):
+        if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
             targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
         else:
-            planned = _enlarged_where(planned, missed, with_data) if missed else planned
+            planned = [
+                _enlarged(planned[at], missed[at], with_data) if is_stale[at] else planned[at]
+                for at in range(len(planned))
+            ]
             targets = _paused(planned, seconds, stop)
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        restless = (one.can_migrate and target.lacks_ranks for one, target in zip(planned, targets))
-        if not any(any(ranges) for ranges in missed) and not any(restless):
+        is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
+        if not any(is_stale):
             break
     if problem is not None:
         raise problem
@@ -91,10 +95,10 @@ def decoded(target: PausedTarget) -> RankTable:
     Where every rank is found, with what leads to its stack, the copy lacked nothing for that.
     """
     table = decode(target, target.runtime)
-    if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
+    is_whole = all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks)
+    target.lacks_ranks = target.was_refused or (not is_whole and bool(table.context_layout))
+    if is_whole:
         target.forget_misses()
-    else:
-        target.lacks_ranks = True
     return table
 
 
@@ -157,14 +161,6 @@ def _enlarged_all(
     return [_enlarged(process, ranges, with_data) for process, ranges in zip(processes, missed)]
 
 
-def _enlarged_where(
-    processes: Sequence[ProcessPlan], missed: Sequence[Sequence[tuple[Range, ...]]], with_data: bool
-) -> list[ProcessPlan]:
-    """Those enlarged of which anything was missed."""
-    pairs = zip(processes, missed)
-    return [_enlarged(process, ranges, with_data) if any(ranges) else process for process, ranges in pairs]
-
-
 # ---- plans ----
 
 
@@ -179,16 +175,16 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
-    can_migrate = table.process_count > 1 or len(table.currents) > 1
-    ranges = [*recorded.noted(can_migrate), *_structures(table, ranks)]
+    is_scan = table.evidence.tier == SCAN
+    is_restless = table.process_count > 1 or len(table.currents) > 1 or (is_scan and bool(table.context_layout))
+    ranges = [*recorded.noted(is_restless), *_structures(table, ranks)]
     untouched: list[Range] = []
     for start, end in merged(_data(table, ranks)) if with_data else ():
         held = live.backed(start, end) if end - start >= LARGE else [(start, end)]
         ranges += held
         untouched += without(start, end, held)
-    is_scan = table.evidence.tier == SCAN
     stacks = tuple(stacks_of(table, ranks))
-    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, can_migrate)
+    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, is_restless)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]

@@ -90,7 +90,7 @@ def walk(root: Node) -> Iterator[tuple[tuple[str, ...], str, Node]]:
 
 
 def _below(node: Node, path: tuple[str, ...], indent: str) -> Iterator[tuple[tuple[str, ...], str, Node]]:
-    children = sorted(node.children.values(), key=lambda one: (-len(one.ranks), one.ranks))
+    children = sorted(node.children.values(), key=lambda one: (-len(one.ranks), min(one.ranks)))
     for number, child in enumerate(children):
         last = number == len(children) - 1
         alone = last and number == 0 and len(child.ranks) == len(node.ranks)

@@ -162,6 +162,11 @@ class PausedTarget(StandIn):
         """Raise `TargetError` if the process runs another program now."""
         self.live.check_program()
 
+    @property
+    def was_refused(self) -> bool:
+        """Return whether anything was asked for that was mapped, and not copied."""
+        return bool(self._missed)
+
     def forget_misses(self) -> None:
         """What was refused so far is not needed: a search followed a pointer that leads to nothing."""
         self._missed.clear()

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import struct
+import threading
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -204,11 +205,22 @@ def task_ids(pid: int) -> list[int]:
         raise TargetEndedError(f"process {pid} has ended") from error
 
 
+class _RegisterRoom(threading.local):
+    """Where the kernel puts registers; made before the target stands still, as making it takes longer than the call."""
+
+    def __init__(self) -> None:
+        self.buffer = ctypes.create_string_buffer(REGISTERS_SIZE)
+        self.vector = (ctypes.c_size_t * 2)(ctypes.addressof(self.buffer), REGISTERS_SIZE)  # struct iovec
+        self.address = ctypes.addressof(self.vector)
+
+
+_room = _RegisterRoom()
+
+
 def raw_registers(tid: int) -> Optional[bytes]:
     """The general registers of a stopped thread as the kernel has them, None if they can't be read."""
-    buffer = ctypes.create_string_buffer(REGISTERS_SIZE)
-    vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), len(buffer))
-    return None if ptrace(GETREGSET, tid, NT_PRSTATUS, ctypes.addressof(vector)) else buffer.raw
+    _room.vector[1] = REGISTERS_SIZE  # the kernel writes there how many bytes it had
+    return None if ptrace(GETREGSET, tid, NT_PRSTATUS, _room.address) else _room.buffer.raw
 
 
 def by_dwarf_number(raw: Optional[bytes]) -> Union[dict[int, int], Absent]:

@@ -73,6 +73,7 @@ class TracedThreads(Standstill):
         self._strangers = set[int]()  # new processes that have stopped before their parents' events
         self._early = set[int]()  # new threads that have
         self._stepping = set[int]()  # those that step, and wait in the kernel
+        self._unheard: list[ThreadStop] = []  # what had happened when a thread did not stop
         self._lending = dict[int, int]()  # by thread, the process whose memory its child has (vfork(2))
         for pid in pids:
             for tid in self.threads(pid):
@@ -105,8 +106,9 @@ class TracedThreads(Standstill):
 
         While a child has the memory of a process no breakpoint may be in it: only threads that wait for a child do.
         """
+        settled = self._running.union(stop.tid for stop in self._unheard)
         for _, tid in self.all:
-            if tid not in self._running and (tid in self._lending if self._lending else tid not in but):
+            if tid not in settled and (tid in self._lending if self._lending else tid not in but):
                 self.resume(tid)
 
     def deliver(self, tid: int, signal: int) -> None:
@@ -117,6 +119,8 @@ class TracedThreads(Standstill):
 
     def next_stop(self) -> Optional[ThreadStop]:
         """A thread that has stopped, or a process that has ended; None if there is nothing new."""
+        if self._unheard:
+            return self._unheard.pop(0)
         while True:
             try:
                 tid, status = os.waitpid(-1, WALL | os.WNOHANG)
@@ -200,10 +204,16 @@ class TracedThreads(Standstill):
         while self._running:
             stop = self.next_stop()
             if stop is None:
-                self._check_progress(time.monotonic() - started)
+                try:
+                    self._check_progress(time.monotonic() - started)
+                except NotStoppableError:
+                    self._unheard += found
+                    raise
                 time.sleep(NAP)
             elif stop.event != EVENT_STOP:
                 found.append(stop)
+            elif _is_trapped(stop.tid):
+                self.resume(stop.tid)  # it reports the trap before it executes anything
         return found
 
     def _check_progress(self, seconds: float) -> None:
@@ -301,6 +311,12 @@ def _signal_code(tid: int) -> int:
         return 0
     code: int = struct.unpack_from("<i", buffer, CODE_AT)[0]
     return code
+
+
+def _is_trapped(tid: int) -> bool:
+    """Whether a thread has executed a breakpoint's instruction, and was interrupted before it could report that."""
+    pending = (int(line.split()[1], 16) for line in _status_lines(tid) if line.startswith("SigPnd:"))
+    return bool(next(pending, 0) >> (TRAP - 1) & 1)
 
 
 def _thread_group(tid: int) -> int:

@@ -2,7 +2,7 @@
  * frame.h: the header of each message that the processes of a job, its launcher and the transport between hosts send
  * one another: who sends it, who receives it, and how many bytes follow.
  *
- * The transport between hosts (transport_mpi.c) reads nothing else, so it is built without the runtime.
+ * The transport between hosts (relay.c) reads nothing else, so it is built without the runtime.
  */
 #ifndef RANK_FRAME_H
 #define RANK_FRAME_H

@@ -1,7 +1,7 @@
 """64 collectors in one tree, really run on this machine under MPICH: from the command to the first output.
 
 Each sees one process of a job of 64, as on a node of its own: the others are hidden by mounts, which takes root. Beside
-it a program in C that calls MPI_Init and MPI_Reduce, started by the same launcher as often.
+it two programs that call MPI_Init and MPI_Reduce and nothing else, in C and in Python, started as often.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import json
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from inspector.collect.mpi_library import MPICH, folder_of_link
 from pieglobalsfind.jobs.members import members_of
 from tests.bench.gdb_ranks import compile_source, job, rankrun
 from tests.bench.result import Measurement, Result
@@ -57,6 +59,12 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+IN_PYTHON = """
+from mpi4py import MPI
+total = MPI.COMM_WORLD.reduce(MPI.COMM_WORLD.Get_rank())
+if total is not None:
+    print(total, flush=True)
+"""
 NODE = '#!/bin/sh\nexec nsenter --mount="$0.$PMI_RANK" "$@"\n'
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -69,6 +77,7 @@ def run() -> Result:
         compile_source(folder / "plain.c", PLAIN, ["mpicc.mpich"], plain)
         mpiexec = ["mpiexec.mpich", "-n", str(COLLECTORS)]
         bare, bare_cpu, _ = first_output([*mpiexec, str(plain)])
+        python, python_cpu, _ = first_output([*mpiexec, *site_libraries(), sys.executable, "-c", IN_PYTHON])
         with job([*rankrun(COLLECTORS), "--procs", str(COLLECTORS), str(program)]) as pid:
             members = members_of(str(pid))
             with nodes([member.pid for member in members.found], folder) as node:
@@ -82,16 +91,24 @@ def run() -> Result:
     return Result(
         "Collectors of many nodes",
         f"{COLLECTORS} collectors under MPICH's mpiexec on this one machine, in one tree, each of which sees one "
-        "process of the job, and the stacks of all ranks together. Beside it, as often, a C program that calls "
-        f"MPI_Init and MPI_Reduce. Elapsed time, on {os.cpu_count()} processors: all collectors share them, as nodes "
-        "do not.",
+        "process of the job, and the stacks of all ranks together. Beside it, as often, a C program and a Python "
+        f"program (mpi4py) that call MPI_Init and MPI_Reduce. Elapsed time, on {os.cpu_count()} processors: all "
+        "collectors share them, as nodes do not.",
         (
             Measurement(f"first output of `inspector stacks --mpi`, {COLLECTORS} collectors", seconds, "s", LIMIT),
             Measurement("processor time of them all", processor, "s"),
             Measurement("first output of the C program", bare, "s"),
             Measurement("processor time of them all", bare_cpu, "s"),
+            Measurement("first output of the Python program", python, "s"),
+            Measurement("processor time of them all", python_cpu, "s"),
         ),
     )
+
+
+def site_libraries() -> list[str]:
+    """The words before a Python program by which mpi4py's wheel finds Debian's MPICH."""
+    folder = folder_of_link(MPICH)
+    return ["env", f"LD_LIBRARY_PATH={folder}", "MPI4PY_MPIABI=mpich"] if folder else []
 
 
 def first_output(command: Sequence[str]) -> tuple[float, float, str]:

@@ -7,10 +7,14 @@ import resource
 import subprocess
 import sys
 import time
+from array import array
 from collections import defaultdict
 
-from inspector.analysis import stack_groups
 from inspector.analysis.stack_groups import StackGroups
+from inspector.collect.job_stacks import RankPlaces, StackFindings
+from inspector.job.job import Subject
+from pieglobalsfind.model import Evidence, RankTable
+from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 from tests.bench.plot import plot
 from tests.bench.result import Measurement, Picture, Result
@@ -26,18 +30,21 @@ DOUBLING = 2.3  # at most, of the time when the ranks double: near-linear
 
 def run() -> Result:
     found = {ranks: measured(ranks, STACKS) for ranks in SIZES}
-    times = {ranks: seconds for ranks, (seconds, _) in found.items()}
+    times = {ranks: seconds for ranks, (seconds, *_) in found.items()}
     most, half = SIZES[-1], SIZES[-2]
-    memory, (several, _) = found[most][1], measured(most, MANY)
+    (_, memory, text), (several, *_) = found[most], measured(most, MANY)
     return Result(
         "Merging stacks of a whole job",
-        f"From {COLLECTORS} collectors' messages (unpacked) to one call tree; {STACKS:,} distinct stacks of {DEPTH} "
-        "calls, spread so that every collector has most of them or as many as it has ranks. Processor time of one "
-        f"core, the best of {ROUNDS}. The memory is all that the process ever had, all collectors' messages included.",
+        f"From {COLLECTORS} collectors' messages (unpacked) to one call tree, as `inspector stacks --mpi` does it; "
+        f"{STACKS:,} distinct stacks of {DEPTH} calls, spread so that every collector has most of them or as many as "
+        f"it has ranks. Processor time of one core, the best of {ROUNDS}. The memory is all that the process ever "
+        "had, all collectors' messages included, up to the tree as text, in which ranks that are neighbours are in "
+        "different stacks, so that each one's number is in it once for every call.",
         (
             *(Measurement(f"{ranks:,} ranks", times[ranks], "s", 1.0 if ranks == most else None) for ranks in SIZES),
             Measurement(f"{most:,} ranks relative to {half:,}", times[most] / times[half], "x", DOUBLING),
             Measurement(f"{most:,} ranks, peak memory", memory / 1e6, "MB", 500.0),
+            Measurement(f"{most:,} ranks, the tree as text", text, "s"),
             Measurement(f"{most:,} ranks in {MANY:,} distinct stacks", several, "s"),
             Measurement(f"relative to {STACKS:,}", several / times[most], "x", MANY / STACKS),
         ),
@@ -45,12 +52,12 @@ def run() -> Result:
     )
 
 
-def measured(ranks: int, stacks: int) -> tuple[float, float]:
-    """Seconds and bytes, of a process for each, so that its peak is its own."""
+def measured(ranks: int, stacks: int) -> tuple[float, float, float]:
+    """Seconds, bytes and seconds for the text, of a process for each, so that its peak is its own."""
     command = [sys.executable, "-m", "tests.bench.merging", str(ranks), str(stacks)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
-    seconds, memory = map(float, done.stdout.split())
-    return seconds, memory
+    seconds, memory, text = map(float, done.stdout.split())
+    return seconds, memory, text
 
 
 def picture(times: dict[int, float]) -> str:
@@ -78,25 +85,39 @@ def messages(ranks: int, distinct: int) -> list[bytes]:
     stacks, sent = [stack(number) for number in range(distinct)], []
     for collector in range(COLLECTORS):
         part, members = StackGroups(), defaultdict[int, list[int]](list)
-        for rank in range(collector * ranks // COLLECTORS, (collector + 1) * ranks // COLLECTORS):
+        own = range(collector * ranks // COLLECTORS, (collector + 1) * ranks // COLLECTORS)
+        for rank in own:
             members[rank * SPREAD % (1 << 32) % distinct].append(rank)
         for number, found in members.items():
             part.add(found, stacks[number])
-        sent.append(pickle.dumps(part.message()))
+        places = RankPlaces(array("i", own), array("q", [1]) * len(own), array("i", [collector]) * len(own))
+        subject = Subject(f"process {collector}", table(ranks, collector), "", "")
+        findings = StackFindings(frozenset((collector,)), (), subject, places, part.message())
+        sent.append(pickle.dumps(findings))
     return sent
 
 
-def merged(ranks: int, distinct: int) -> tuple[float, int]:
-    """Seconds for the merge, and the peak memory of this process in bytes."""
-    sent, seconds = messages(ranks, distinct), []
+def table(ranks: int, collector: int) -> RankTable:
+    """What a collector tells of its process beside its ranks."""
+    return RankTable("pie", "embedded", ranks, (), (), Evidence("registry", ""), process_index=collector)
+
+
+def merged(ranks: int, distinct: int) -> tuple[float, int, float]:
+    """Seconds for the merge, the peak memory of this process in bytes, and seconds for the tree as text."""
+    sent, seconds, texts = messages(ranks, distinct), [], []
     for _ in range(ROUNDS):
         start = time.process_time()
-        tree = stack_groups.merge(pickle.loads(one) for one in sent).tree()
+        subject, stacks = StackFindings.merge([pickle.loads(one) for one in sent]).finished("job", COLLECTORS)
+        tree = stacks.tree()
         seconds.append(time.process_time() - start)
-        if len(tree.ranks) != ranks:
+        if len(tree.ranks) != ranks or len(subject.table.ranks) != ranks or subject.table.warnings:
             raise AssertionError("ranks were lost")
-        del tree
-    return min(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        start = time.process_time()
+        if sum(1 for _ in call_tree.lines(tree)) < min(ranks, distinct):
+            raise AssertionError("stacks were lost")
+        texts.append(time.process_time() - start)
+        del subject, stacks, tree
+    return min(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, min(texts)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,28 @@ def report_in(text: str) -> dict[str, Any]:
     return found
 
 
+def refused(*words: object, **environment: str) -> str:
+    """What a collector says that can't start."""
+    command = [*map(str, words), str(BIN / "inspector"), "stacks", "--mpi", "--job", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60)
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+def test_without_mpi4py_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['mpi4py'] = None\n")
+    said = refused(PYTHONPATH=str(tmp_path))
+    assert said == "inspector: --mpi needs mpi4py: pip install 'ranklens[mpi]', or Debian's python3-mpi4py\n"
+
+
+def test_without_the_launchers_mpi_it_says_what_to_install(tmp_path: Path) -> None:
+    """The library is there in name alone."""
+    words = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"', mpich())
+    said = refused(*words, XDG_CACHE_HOME=str(tmp_path), PMI_RANK="0")
+    assert said.startswith("inspector: --mpi needs the launcher's MPI library, libmpi.so.12 or libmpich.so.12, which ")
+    assert "install the launcher's own MPI (Debian: libmpich12)" in said
+
+
 @pytest.mark.parametrize("count", [3, 4])
 def test_one_report_of_all_nodes(count: int, job: Job, tmp_path: Path) -> None:
     """A node without any process of the job changes nothing."""

@@ -13,13 +13,15 @@ import pytest
 from tests.support.debuggers import find_adapter, holds_up_commands
 from tests.support.gdb.places import RANKS, SOURCES, Places
 from tests.support.lldb.dap import Adapter
+from tests.support.lldb.editor import CHOICE, OURS
 from tests.support.lldb.session import EXTENSION
 from tests.support.running import ROOT
 
 
-@pytest.fixture
-def adapter(tmp_path: Path) -> Iterator[Adapter]:
-    with Adapter(find_adapter(), tmp_path) as one:
+@pytest.fixture(params=["lldb-dap", "ranklens-lldb-dap"])
+def adapter(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Adapter]:
+    monkeypatch.setenv(CHOICE, str(find_adapter()))
+    with Adapter(find_adapter() if request.param == "lldb-dap" else OURS, tmp_path) as one:
         one.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
         yield one
 

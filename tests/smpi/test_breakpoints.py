@@ -73,10 +73,11 @@ def test_breakpoints_from_before_the_start_in_other_languages(language: str, sha
 
 
 def test_conditions_in_fortran_are_read_as_those_of_a_process(shared: Shared, tmp_path: Path) -> None:
-    """GDB begins with a process in the language of its program; once it runs, with the frame's. So it is when run again."""
+    """GDB begins with a process in the language of its program, and goes on in the frame's; so it is when run again."""
     program = built(shared, "sums.f90")
-    again = ["delete", "break own::leaf if mod(g_rank, 2) .eq. 1", "run", "print $_rank", "print n", "delete", "continue"]
-    said = debugged(tmp_path, program, ["show language", "break own::leaf", "run", "show language", *again])
+    again = ["delete", "break own::leaf if mod(g_rank, 2) .eq. 1", "run", "print $_rank", "print n"]
+    commands = ["show language", "break own::leaf", "run", "show language", *again, "delete", "continue"]
+    said = debugged(tmp_path, program, commands)
     languages = re.findall(r'The current source language is "(.*)"', said)
     assert languages == ["fortran", "auto; currently fortran"] and values_in(said) == [1, 1], said
     assert "Error" not in said
@@ -111,14 +112,30 @@ def test_a_condition_from_before_the_start_is_each_rank_s_own(
     check_condition(said)
 
 
-def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Path) -> None:
+@pytest.mark.parametrize("privatization", ["dlopen", "mmap"])
+def test_a_breakpoint_and_a_watchpoint_of_one_rank(privatization: str, shared: Shared, tmp_path: Path) -> None:
     """Once all ranks are there: the first one stops before, in its first call."""
+    option = f"--cfg=smpi/privatization:{privatization}"
     commands = ["tbreak leaf if n == 2", "run", "rank break leaf 1", "continue", "print $_rank", "print g_rank"]
     commands += ["delete", "rank watch s_counter 2", "continue", "print $_rank", "print s_counter"]
-    said = debugged(tmp_path, built(shared, "sums.c"), [*commands, "delete", "continue"])
+    said = debugged(tmp_path, built(shared, "sums.c"), [*commands, "delete", "continue"], option)
     *others, value = values_in(said)
     assert others == [1, 1, 2] and value in (3, 6) and f"New value = {value}" in said, said  # who comes first is SMPI's
     assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+
+
+@pytest.mark.parametrize("source", ["mailed.c", "mailed.f90"])
+def test_every_change_of_one_rank_s_data_that_is_remapped(source: str, shared: Shared, tmp_path: Path) -> None:
+    """All ranks write it at one address, by turns, and SMPI writes there what they receive; one rank's count."""
+    show = ["print $_rank", "continue"]
+    function = "mailbox::begin" if source.endswith(".f90") else "begin"
+    commands = [f"tbreak {function}", "run", "rank watch box 1", "rank watch box 2", "continue", *show * 6]
+    said = debugged(tmp_path, built(shared, source), commands, "--cfg=smpi/privatization:mmap")
+    shown = re.findall(r"^Hardware watchpoint (\d): box\n\nOld value = (\d+)\nNew value = (\d+)$", said, re.MULTILINE)
+    of_rank = {rank: [(int(old), int(new)) for one, old, new in shown if one == str(rank + 1)] for rank in (1, 2)}
+    assert of_rank == {1: [(0, 10), (10, 100), (100, 11)], 2: [(0, 20), (20, 101), (101, 21)]}, said
+    assert "exited normally" in said and "ranklens failed" not in said
+    assert sorted(re.findall(r"BOX (\d) (\d+)$", said, re.MULTILINE)) == [("0", "102"), ("1", "11"), ("2", "21")]
 
 
 def test_steps_stay_in_their_rank(shared: Shared, tmp_path: Path) -> None:

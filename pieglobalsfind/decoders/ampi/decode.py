@@ -22,6 +22,7 @@ from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, AmpiThread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
+from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
@@ -71,12 +72,13 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     loader = find_loader(target, maps) or find_stripped(target, maps)
     if loader is None:
         return _copies_alone(target)
-    scanned = elf_scan.decode(target) if loader.is_pie else None
+    scanned = elf_scan.ranks_of_copies(target, maps) if loader.is_pie else None
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:
         if scanned is None:
             why = STARTING if loader.space.is_unset else UNKNOWN_LAYOUT
             return dataclasses.replace(_empty(loader), warnings=(why,))
+        scanned = with_stacks(target, scanned, maps)
         return dataclasses.replace(scanned, runtime="AMPI", warnings=(*scanned.warnings, MISMATCH))
     return with_running(as_used(target, table), target.threads())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Optional
 
 from pieglobalsfind.dwarf.types import Pointer
@@ -16,6 +17,7 @@ from pieglobalsfind.values.scalar_text import decode_characters, escaped, quoted
 DEQUE_BLOCK = 512  # bytes of a block of libstdc++'s deque (__deque_buf_size)
 BITS = 64  # of a word of vector<bool>
 LARGEST_COUNT = 1 << 40
+MOST_TEXTS = 4096  # that are kept, each of at most MOST_SHOWN characters
 
 
 def joined(parts: list[str], more: bool) -> str:
@@ -221,8 +223,9 @@ def characters(source: ContentSource, element: int, address: int, count: int) ->
     return text if text.endswith("...") or count <= MOST_SHOWN else f"{text}..."
 
 
+@lru_cache(maxsize=MOST_TEXTS)
 def plain_text(data: bytes) -> str:
-    """As of an array of characters, whose last zero is none of the text's."""
+    """As of an array of characters, whose last zero is none of the text's; kept, as many ranks have the same."""
     return quoted(data, '"') if data.endswith(b"\0") else decode_characters(data)
 
 

@@ -1,7 +1,7 @@
 /*
  * site.h: the hosts of a job, each of which the site's launcher (mpiexec, srun) has started rankrun on.
  *
- * Rankrun then becomes the transport (transport/transport_mpi.c), which speaks MPI and starts rankrun again on each
+ * Rankrun then becomes the transport (transport/relay.c), which speaks MPI and starts rankrun again on each
  * host, with sockets that lead to it.  Started otherwise, rankrun is on one host, and nothing here does anything.
  */
 #ifndef RANK_JOB_SITE_H

@@ -3,7 +3,7 @@
  *
  * The reading thread never writes, so two processes that send each other much at once can't wait for each other.
  * Plain sockets and no messaging library: whatever is loaded here is loaded beside every program.  Between hosts the
- * site's MPI carries the frames, in a process of its own (transport_mpi.c).
+ * site's MPI carries the frames, in a process of its own (transport/relay.c).
  */
 #define _GNU_SOURCE
 #include "job/transport.h"

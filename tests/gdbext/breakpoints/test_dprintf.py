@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
 
@@ -30,8 +29,6 @@ def printed(output: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("style", ["gdb", "call"])
 def test_it_prints_in_every_rank(session: Session, rankrun: Path, ticks: Path, style: str) -> None:
     """From before the start, where it must not be copied with the code; and again in a second run."""
-    if style == "call" and gdb_version() >= (14, 0):
-        pytest.skip("GDB 16.3 hung once at a dprintf of style call (docs/gdb.md)")
     command = [str(rankrun), "-n", str(RANKS), str(ticks), str(TURNS)]
     alone = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     script = f"""

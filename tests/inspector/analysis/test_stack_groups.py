@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from inspector.analysis import stack_groups
 from inspector.analysis.stack_groups import GroupMessage, StackGroups
+from inspector.job.stacks import grouped
 from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 
@@ -29,11 +30,7 @@ def message(stacks: Stacks, ranks: Sequence[int]) -> GroupMessage:
 
 
 def lines(groups: StackGroups) -> list[str]:
-    tree = groups.tree()
-    for _, _, node in call_tree.walk(tree):
-        node.ranks.sort()
-    tree.ranks.sort()
-    return list(call_tree.lines(tree))
+    return list(call_tree.lines(grouped(groups.groups(), {}).tree()))
 
 
 def test_parts_make_the_whole_in_any_order() -> None:

@@ -213,6 +213,7 @@ def test_only_what_may_be_written_is_a_unique_symbol(tmp_path: Path) -> None:
     (judged,) = audit(program, "--method", "fs")["methods"]
     (found,) = [one for one in judged["diagnoses"] if one["id"] == "unique-symbols"]
     assert found["evidence"].startswith(f"{len(written)} such variables: ")
+    assert judged["shared"] == len(written), "and the other ones are private"
     assert "unique" in found["evidence"] and "Kept<int>::mine" in found["evidence"]
     assert "digits" not in found["evidence"] and "table" not in found["evidence"]
 

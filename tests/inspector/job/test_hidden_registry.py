@@ -1,7 +1,7 @@
 """Ranks that never wait long in a runtime whose registry is hidden: copies alone tell of them, at every look.
 
-Every rank has its number and its own globals, untorn. Ranks that run have the stack of their kernel thread; of those
-that wait the tools say that they can't know it.
+Every rank has its number, its own globals, untorn, and its stack: that of its kernel thread, or where the runtime has
+saved its registers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tests.support.running import Job, StartJob
 
 __all__ = ["program"]
 TURNS = 50000
-WHY_NOT = "has no saved registers, a scan of memory can't find it"
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +38,19 @@ def start(start_job: StartJob, rankrun: Path, program: Path, way: str, turns: in
 @pytest.mark.parametrize("way", WAYS)
 def test_every_rank_at_every_look(start_job: StartJob, rankrun: Path, program: Path, way: str) -> None:
     live = LiveTarget(start(start_job, rankrun, program, way).pid)
-    stacks = 0
+    running = 0
     for _ in range(LOOKS):
         found, seen = paused(live, looked_at, with_data=True)
         assert found.table.evidence.tier == SCAN, "the registry is not hidden"
         assert [rank.rank for rank in found.table.ranks] == list(range(RANKS))
-        running = {rank.rank for rank in found.table.ranks if rank.state == RUNNING}
-        assert set(seen.calls) == running and len(running) <= ELEMENTS
-        assert seen.missing == {rank: WHY_NOT for rank in range(RANKS) if rank not in running}
+        assert sorted(seen.calls) == list(range(RANKS)) and seen.missing == {}
         for calls in seen.calls.values():
             assert why_impossible([call.function for call in calls], way) == ""
         for rank in found.table.ranks:
             assert value_of(found, rank, "before") - value_of(found, rank, "after") in (0, 1)
             assert value_of(found, rank, "number", size=4) == rank.rank
-        stacks += len(running)
-    assert stacks >= LOOKS // 2, "hardly any rank was seen to run"
+        running += sum(rank.state == RUNNING for rank in found.table.ranks)
+    assert running >= LOOKS // 2, "hardly any rank was seen to run"
 
 
 def test_the_result_is_the_same(start_job: StartJob, rankrun: Path, program: Path) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.session import Session
 from tests.support.inspector.turns import EXPECTED, Turns, results
 from tests.support.running import built
@@ -59,6 +61,16 @@ if gdb.selected_inferior().pid:
     ask("delete")
     ask("detach")
 """
+# The command `inspector`, in which each step of a thread is taken for one that waits in the kernel for long.
+SLOW = """
+from unittest.mock import patch
+from ranklens_inspector.cli import main
+with (
+    patch("ranklens_inspector.serve.controlled_job.STEP_SECONDS", -1.0),
+    patch("pieglobalsfind.targets.traced_threads.is_waiting", lambda tid: True),
+):
+    raise SystemExit(main())
+"""
 MEANT = re.compile(r"^(?:\[Switching to .*|Continuing\..*|warning: .*|\[Thread .* exited\])\n", re.MULTILINE)
 
 
@@ -100,10 +112,34 @@ def native_answers(gdb: Path, turns: Turns, shared: Shared, folder: Path, walk: 
 def test_as_in_a_process(
     walk: str, method: str, options: tuple[object, ...], gdb: Path, turns: Turns, shared: Shared, tmp_path: Path
 ) -> None:
-    wanted = native_answers(gdb, turns, shared, tmp_path, walk)
+    check(walk, method, options, [built("inspector")], gdb, turns, shared, tmp_path)
+
+
+@pytest.mark.parametrize("walk", ["breakpoints", "counts", "steps"])
+def test_steps_that_take_long(walk: str, gdb: Path, turns: Turns, shared: Shared, tmp_path: Path) -> None:
+    """All other threads run and stop in the midst of each: a step must outlast that."""
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    server: list[object] = [sys.executable, script]
+    check(walk, "tls", ("--pes", 2), server, gdb, turns, shared, tmp_path)
+
+
+def check(
+    walk: str,
+    method: str,
+    options: tuple[object, ...],
+    server: list[object],
+    gdb: Path,
+    turns: Turns,
+    shared: Shared,
+    folder: Path,
+) -> None:
+    if method == "tls" and gdb_version() >= (17, 0):
+        pytest.skip("GDB 17 and newer ask the server for no thread-local variable")
+    wanted = native_answers(gdb, turns, shared, folder, walk)
     job = turns.virtual(method, *options)
     pid = turns.process_of(job, RANK)
-    connect = f"target extended-remote | {built('inspector')} serve {pid} --control --rank {RANK}"
-    found = told(Session(gdb, tmp_path), walk, connect, turns.go)
+    connect = f"target extended-remote | {' '.join(map(str, server))} serve {pid} --control --rank {RANK}"
+    found = told(Session(gdb, folder), walk, connect, turns.go)
     assert [list(each) for each in found] == wanted
     assert results(job) == EXPECTED

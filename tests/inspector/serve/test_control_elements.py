@@ -6,16 +6,18 @@ The oracle is the program: it says how often it has called a function, and where
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.rsp import BASE, Client, served
+from tests.support.rsp import BASE, Client, connected, is_stopped, listening, served
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
+from tests.support.waiting import wait_until
 
 SOURCE = ROOT / "tests" / "inspector" / "sources" / "beside.c"
-TURNS = 60
+TURNS, MORE_TURNS = 60, 600
 SAID = r"rank (\d) is in process (\d+), 0x(\w+) 0x(\w+) 0x(\w+)"
 
 
@@ -25,9 +27,9 @@ def go(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(start_job: StartJob, shared: Shared, go: Path, tmp_path: Path) -> Job:
+def job(request: pytest.FixtureRequest, start_job: StartJob, shared: Shared, go: Path, tmp_path: Path) -> Job:
     program = shared.copied([built("rankcc"), "-g", "-O0", SOURCE], tmp_path / "beside")
-    started = start_job(built("rankrun"), "-n", 2, "--pes", 2, program, TURNS, go)
+    started = start_job(built("rankrun"), "-n", 2, "--pes", 2, program, getattr(request, "param", TURNS), go)
     started.wait_for("is in process", times=2)
     return started
 
@@ -38,9 +40,9 @@ def places(job: Job, rank: int) -> list[int]:
     return [int(found[1]), *(int(word, 16) for word in found[2:])]
 
 
-def check_end(job: Job) -> None:
+def check_end(job: Job, turns: int = TURNS) -> None:
     assert job.finish() == 0, job.stderr()
-    did = (0, sum(range(TURNS)))
+    did = (0, sum(range(turns)))
     assert sorted(job.lines[2:]) == [f"rank {rank} did {did[rank]}, 0 failed" for rank in range(2)]
 
 
@@ -86,3 +88,22 @@ def test_a_step_that_waits_in_the_kernel(alone: bool, job: Job, go: Path) -> Non
         assert word(client, 0x10) == nap + 2
         assert client.ask("D") == "OK"
         check_end(job)
+
+
+@pytest.mark.parametrize("job", [MORE_TURNS], indirect=True)
+def test_a_client_that_vanishes_at_a_breakpoint(job: Job, go: Path) -> None:
+    """Whatever a thread meets at that moment does not end the job, nor a child."""
+    pid, _, _, parent = places(job, 0)
+    with listening(pid, "--control", "--port", 0) as (address, _):
+        go.touch()
+        for attempt in range(20):
+            client = connected(address)
+            client.start()
+            assert client.attach(0).startswith("T05")
+            assert client.ask(f"Z0,{parent:x},1") == "OK"
+            client.send("vCont;c")
+            time.sleep(0.002 * attempt)
+            client.close()
+            wait_until(lambda: not is_stopped(pid), "the job is still traced")
+        assert job.lines[2:] == [], "it has run all the time"
+        check_end(job, MORE_TURNS)

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.support.debuggers import find_lldb, gdb_version
+from tests.support.inspector.turns import EXPECTED, TURNS, Turns, results
 from tests.support.lldb.dap import Adapter
-from tests.support.rsp import is_stopped, listening
+from tests.support.rsp import BASE, is_stopped, listening
 from tests.support.running import ROOT, StartJob
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
@@ -46,11 +47,12 @@ def port(start_job: StartJob, rankrun: Path, program: Path) -> Iterator[str]:
     wait_until(lambda: not is_stopped(job.pid), "the job was left stopped")
 
 
-def configuration(kind: str, program: Path, port: str) -> dict[str, Any]:
-    """What the editor has of our file for one rank, with the user's program and port."""
+def configuration(kind: str, program: Path, port: str, name: str = "one rank") -> dict[str, Any]:
+    """What the editor has of our file for a rank, with what the user answers."""
     text = (ROOT / "docs" / "vscode" / "launch.json").read_text()
     text = text.replace("${workspaceFolder}/solver", str(program)).replace("${input:port}", port)
-    (found,) = (one for one in json.loads(text)["configurations"] if "one rank" in one["name"] and one["type"] == kind)
+    text = text.replace("${input:everyPort}", port).replace("${input:rank}", str(BASE + RANK))
+    (found,) = (one for one in json.loads(text)["configurations"] if name in one["name"] and one["type"] == kind)
     assert isinstance(found, dict)
     return found
 
@@ -91,6 +93,26 @@ def test_lldb_dap(program: Path, port: str, tmp_path: Path) -> None:
         check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)  # LLDB knows no others when it hovers
 
 
+def test_lldb_dap_attaches_by_number(start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path) -> None:
+    """Two editors' sessions at one server: each has its own rank."""
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("assigned")
+    with listening(job.pid, "--port", 0) as (address, _), Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+        found = configuration("lldb-dap", program, address.rpartition(":")[2], "by its number")
+        begin(adapter, **found)
+        check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)
+        other = {
+            **found,
+            "attachCommands": [line.replace(str(BASE + RANK), str(BASE)) for line in found["attachCommands"]],
+        }
+        (tmp_path / "other").mkdir()
+        with Adapter(find_lldb("lldb-dap"), tmp_path / "other") as second:
+            begin(second, **other)
+            (thread,) = second.ask("threads")["threads"]
+            assert "rank 0" in thread["name"]
+    wait_until(lambda: not is_stopped(job.pid), "the job was left stopped")
+
+
 @pytest.mark.skipif(gdb_version() < (14, 0), reason="GDB speaks the protocol from 14 on")
 def test_gdbs_own_adapter(gdb: Path, program: Path, port: str, tmp_path: Path) -> None:
     words = [*OF_GDB, "-iex", "set sysroot /", "-iex", "set remotetimeout 60", "-i", "dap"]
@@ -105,6 +127,51 @@ BEFORE = (  # of the configuration's own commands
     '-interpreter-exec console "set debuginfod enabled off"',
     "-gdb-set auto-solib-add on",
 )
+
+
+def check_steps(adapter: Adapter, turns: Turns) -> None:
+    """A breakpoint in the editor stops the rank alone, and a step over an MPI call ends in it."""
+    first = SOURCES.joinpath("turns.c").read_text().splitlines().index("    done += turn + number;") + 1
+    adapter.ask("setBreakpoints", source={"path": str(SOURCES / "turns.c")}, breakpoints=[{"line": first}])
+    (thread,) = adapter.ask("threads")["threads"]
+    adapter.events = [event for event in adapter.events if event["event"] != "stopped"]
+    turns.go.touch()
+    for turn in range(TURNS):
+        for command, line in (("continue", first), ("next", first + 1), ("next", first + 2)):
+            adapter.ask(command, threadId=thread["id"])
+            adapter.event("stopped")
+            frame = adapter.ask("stackTrace", threadId=thread["id"], startFrame=0, levels=1)["stackFrames"][0]
+            assert (frame["line"], frame["name"].partition("(")[0]) == (line, "work")
+            values = [
+                adapter.ask("evaluate", expression=name, frameId=frame["id"], context="watch")["result"]
+                for name in ("number", "turn")
+            ]
+            assert values == [str(RANK), str(turn)]
+    adapter.ask("disconnect", terminateDebuggee=False)
+
+
+def test_lldb_dap_controls(turns: Turns, tmp_path: Path) -> None:
+    job = turns.virtual("pie")
+    pid = turns.process_of(job, RANK)
+    with listening(pid, "--control", "--rank", RANK, "--port", 0) as (address, _):
+        with Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+            begin(adapter, **configuration("lldb-dap", tmp_path / "turns", address.rpartition(":")[2]))
+            check_steps(adapter, turns)
+        assert results(job) == EXPECTED
+
+
+@pytest.mark.skipif(gdb_version() < (14, 0), reason="GDB speaks the protocol from 14 on")
+def test_gdbs_own_adapter_controls(gdb: Path, turns: Turns, tmp_path: Path) -> None:
+    job = turns.virtual("pie")
+    pid = turns.process_of(job, RANK)
+    words = [*OF_GDB, "-iex", "set sysroot /", "-iex", "set remotetimeout 60", "-i", "dap"]
+    with listening(pid, "--control", "--rank", RANK, "--port", 0) as (address, _):
+        with Adapter(gdb, tmp_path, *words) as adapter:
+            begin(adapter, program=str(tmp_path / "turns"), target=address)
+            check_steps(adapter, turns)
+        assert results(job) == EXPECTED
+
+
 LOOK = (
     "-thread-info",
     "-stack-list-frames --thread 1 0 1000",

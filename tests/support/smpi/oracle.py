@@ -28,6 +28,7 @@ TAG, NEW_TAG = (
     "enum wish",
 )  # SMPI's headers include <getopt.h>, which has a struct option
 CALLER = "void user_main_(void); int main(void) { user_main_(); }"
+OWN_INSTANCES = "-Wl,-Bsymbolic-functions"  # of templates, as in a process; a copy uses those that libstdc++ has
 OPTIONS = {
     ".c": [],
     ".cpp": ["-fno-gnu-unique"],  # of what is unique the loader keeps one; test_ranks.py asks for that
@@ -79,7 +80,7 @@ class Programs:
     def _virtual(self, program: Program) -> Path:
         # smpicc and smpicxx give the compiler whole paths of sources.
         short = f"-fdebug-prefix-map={program.folder}/="
-        compilers = {suffix: [name, short, *OPTIONS[suffix]] for suffix, name in COMPILERS.items()}
+        compilers = {suffix: [name, short, *OPTIONS[suffix], OWN_INSTANCES] for suffix, name in COMPILERS.items()}
         return self.shared.made(f"smpi-{program}", lambda folder: build(program, compilers, folder)) / program.name
 
     @contextmanager
