@@ -88,10 +88,18 @@ def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
         starts += [] if match is None else [match.start()]
     for start, end in zip(starts, [*starts[1:], len(text)]):
         name, found_value, value = text[start:end].removeprefix(", ").partition("=")
-        if value == SHORT and name in symbols:
+        if value == SHORT and name in symbols and not is_dynamic(symbols[name]):
             yield GdbsPiece(symbols[name])
         elif found_value:
             yield StyledPiece(name, value)
+
+
+def is_dynamic(symbol: gdb.Symbol) -> bool:
+    """Whether the size is known in its frame alone: GDB 13 takes that of Fortran's strings from the selected frame."""
+    found = symbol.type.strip_typedefs() if symbol.type is not None else None
+    while found is not None and found.code in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_REF):
+        found = found.target().strip_typedefs()
+    return bool(getattr(found, "dynamic", False))
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:
