@@ -38,17 +38,17 @@ class RankPlaces:
     The lowest bit of a strength is 1 where the rank is, the others are how often it had moved.
     """
 
-    numbers: array[int] = field(default_factory=lambda: array("i"))
+    numbers: array[int] = field(default_factory=lambda: array("q"))
     strengths: array[int] = field(default_factory=lambda: array("q"))
-    processes: array[int] = field(default_factory=lambda: array("i"))
+    processes: array[int] = field(default_factory=lambda: array("q"))
 
     def without(self, ranks: frozenset[int]) -> RankPlaces:
         """The places without those of some ranks."""
         kept = [number not in ranks for number in self.numbers]
         return RankPlaces(
-            array("i", compress(self.numbers, kept)),
+            array("q", compress(self.numbers, kept)),
             array("q", compress(self.strengths, kept)),
-            array("i", compress(self.processes, kept)),
+            array("q", compress(self.processes, kept)),
         )
 
     def extend(self, other: RankPlaces) -> None:
@@ -197,9 +197,9 @@ def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool)
 def places_of(ranks: Sequence[Rank]) -> RankPlaces:
     """Where a process has its ranks, and where those are that have left it."""
     return RankPlaces(
-        array("i", (rank.rank for rank in ranks)),
+        array("q", (rank.rank for rank in ranks)),
         array("q", (moves << 1 | is_there for moves, is_there in map(strength, ranks))),
-        array("i", (rank.process for rank in ranks)),
+        array("q", (rank.process for rank in ranks)),
     )
 
 

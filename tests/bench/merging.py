@@ -90,7 +90,7 @@ def messages(ranks: int, distinct: int) -> list[bytes]:
             members[rank * SPREAD % (1 << 32) % distinct].append(rank)
         for number, found in members.items():
             part.add(found, stacks[number])
-        places = RankPlaces(array("i", own), array("q", [1]) * len(own), array("i", [collector]) * len(own))
+        places = RankPlaces(array("q", own), array("q", [1]) * len(own), array("q", [collector]) * len(own))
         subject = Subject(f"process {collector}", table(ranks, collector), "", "")
         findings = StackFindings(frozenset((collector,)), (), subject, places, part.message())
         sent.append(pickle.dumps(findings))
