@@ -52,6 +52,11 @@ def timed(notices: list[Notice]) -> tuple[tuple[int, Notice], ...]:
     return tuple((one.realtime if isinstance(one, Event) else one.monotonic + offset, one) for one in notices)
 
 
+def past(rounds: Rounds) -> tuple[tuple[int, Notice], ...]:
+    """What processes remember: the second round has it, as the first holds everything back."""
+    return timed([*next(rounds, []), *next(rounds, [])])
+
+
 @dataclass
 class HostStreams:
     """What collectors have told so far, by their places."""
@@ -145,8 +150,11 @@ class EventCollector:
         self.is_first = begun.place == 0
 
     def tell(self, begins: EventHeading, rounds: Rounds) -> None:
-        """Send what happens on this host to the first collector, to its end."""
-        self._say(HostRound(self._begun.host, begins))
+        """Send what happens on this host to the first collector, to its end.
+
+        What its processes remember goes with the first message, so that no host's older events come after it.
+        """
+        self._say(HostRound(self._begun.host, begins, past(rounds)))
         said = time.monotonic()
         for notices in rounds:
             if notices or time.monotonic() - said >= BEAT:
@@ -158,7 +166,7 @@ class EventCollector:
         self, streams: HostStreams, begins: EventHeading, rounds: Rounds, every: float
     ) -> Iterator[list[Notice]]:
         """Everything from all hosts, in rounds; the first one comes once all have said what their processes are."""
-        streams.take(0, HostRound(self._begun.host, begins))
+        streams.take(0, HostRound(self._begun.host, begins, past(rounds)))
         while not streams.is_over:
             notices = next(rounds, None)
             if notices is None:
