@@ -17,6 +17,7 @@ from gdb.FrameDecorator import FrameDecorator
 
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.front_end import speaks_mi
+from gdbext.gdb_api.language import is_automatic
 
 SHORT = "..."
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
@@ -80,7 +81,7 @@ def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
     text = frame.arguments_text(found)
     symbols = {symbol.print_name: symbol for symbol in (frame.parameters(found) if text else ())}
     if text == SHORT:  # by `set print frame-arguments presence`
-        yield from map(GdbsPiece, symbols.values())
+        yield from (shortened(found, symbol) for symbol in symbols.values())
         return
     starts = [0]
     for name in [*symbols][1:]:
@@ -89,9 +90,25 @@ def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
     for start, end in zip(starts, [*starts[1:], len(text)]):
         name, found_value, value = text[start:end].removeprefix(", ").partition("=")
         if value == SHORT and name in symbols:
-            yield GdbsPiece(symbols[name])
+            yield shortened(found, symbols[name])
         elif found_value:
             yield StyledPiece(name, value)
+
+
+def shortened(found: gdb.Frame, symbol: gdb.Symbol) -> Piece:
+    """An argument that GDB prints by itself, as long as it was asked to; "..." where it would print another value.
+
+    GDB takes from the selected frame what depends on one, as a Fortran string's length, and how the language writes it.
+    """
+    if speaks_alike(found) and not getattr(symbol.type, "dynamic", True):
+        return GdbsPiece(symbol)
+    return StyledPiece(symbol.print_name, SHORT)
+
+
+def speaks_alike(found: Any) -> bool:
+    """Whether GDB prints in the frame's language while another one is selected; GDB 12 does not tell."""
+    selected: Any = gdb.selected_frame()
+    return is_automatic() and hasattr(found, "language") and found.language() == selected.language()
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:

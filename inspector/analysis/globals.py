@@ -347,7 +347,7 @@ class VariableRow:
     def _decoded(
         self, rank: Rank, address: int, data: memoryview, key: bytes, memory: RankMemory, name: Callable[[int], str]
     ) -> tuple[str, bytes]:
-        whole = Bytes(address, bytes(data))
+        whole = Bytes(address, bytes_of(data))
         if self.holds_containers:
             return self._contained(whole, memory, name)
         contents = Contents(self.most_bytes)
@@ -509,6 +509,11 @@ def chosen_row(
     if isinstance(chosen, Element):
         return ElementRow(elf_object, types, chosen)
     return VariableRow(elf_object, types, chosen, pristine)
+
+
+def bytes_of(data: memoryview) -> bytes:
+    """What a view is of, without a copy where that is all of some bytes: variables may be large."""
+    return data.obj if isinstance(data.obj, bytes) and len(data.obj) == len(data) else bytes(data)
 
 
 def leads_away(name: str) -> bool:

@@ -315,8 +315,9 @@ def _signal_code(tid: int) -> int:
 
 def _is_trapped(tid: int) -> bool:
     """Whether a thread has executed a breakpoint's instruction, and was interrupted before it could report that."""
-    pending = (int(line.split()[1], 16) for line in _status_lines(tid) if line.startswith("SigPnd:"))
-    return bool(next(pending, 0) >> (TRAP - 1) & 1)
+    words = (line.split() for line in _status_lines(tid) if line.startswith(("SigPnd:", "SigBlk:")))
+    signals = {name: int(mask, 16) for name, mask in words}
+    return bool(signals.get("SigPnd:", 0) & ~signals.get("SigBlk:", 0) & 1 << (TRAP - 1))
 
 
 def _thread_group(tid: int) -> int:

@@ -32,8 +32,8 @@ def plot(title: str, x_name: str, y_name: str, series: Mapping[str, Points], das
         for number, (name, points) in enumerate(series.items()):
             axes.plot([x for x, _ in points], [y for _, y in points], label=name, marker=MARKS[number % len(MARKS)])
         _scale(axes.set_xscale, [float(x) for points in series.values() for x, _ in points])
-    for name, points in dashed.items():
-        axes.plot([x for x, _ in points], [y for _, y in points], "--", color="gray", label=name)
+    for style, (name, points) in zip(DASHES, dashed.items()):
+        axes.plot([x for x, _ in points], [y for _, y in points], style, color="gray", label=name)
     if not y_name.startswith("%"):
         _scale(axes.set_yscale, [y for points in series.values() for _, y in points])
     axes.set(title=title, xlabel=x_name, ylabel=y_name)
@@ -46,6 +46,7 @@ def plot(title: str, x_name: str, y_name: str, series: Mapping[str, Points], das
 
 
 MARKS = "os^vD<>pXh"
+DASHES = ("--", ":", "-.")
 
 
 def _bars(axes: object, series: Mapping[str, Points], names: Sequence[str]) -> None:

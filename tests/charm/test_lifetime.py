@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.targets import open_target
-from tests.support.charm.jobs import AMPICC, BOTH, RANKS, WORKERS, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, WORKERS, build, gated, turns_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -63,7 +63,7 @@ def ending(job: subprocess.Popen[bytes]) -> Iterator[None]:
         job.kill()
 
 
-@pytest.mark.parametrize("method", ["pie", BOTH, "pip", "fs", "tls", "swap"])
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "none"])
 def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
     build(tmp_path, method, "c")
     log = tmp_path / "log"

@@ -39,7 +39,7 @@ def begin(adapter: Adapter, name: str, **variables: object) -> int:
 
 def attached(adapter: Adapter, pid: int) -> dict[str, dict[str, Any]]:
     """Attach and stop; the threads by the rank that their name tells."""
-    asked = begin(adapter, "Attach", **{"${input:pid}": pid})
+    asked = begin(adapter, "Attach to virtual ranks", **{"${input:pid}": pid})
     adapter.event("initialized")
     adapter.ask("configurationDone")
     adapter.answer(asked)

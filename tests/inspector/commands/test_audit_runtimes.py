@@ -126,7 +126,7 @@ def test_a_file_that_does_not_say(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (["--for", "mpich"], "'mpich' is not a runtime: runtimes are ampi, smpi, pip, embedded"),
-        (["--for", "ampi", "--method", "swap"], "ampi has no method 'swap': it has pie, pip, fs, tls, none"),
+        (["--for", "ampi", "--method", "tpsl"], "ampi has no method 'tpsl': it has pie, pip, fs, tls, swap, none"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, options: list[str], sentence: str) -> None:

@@ -38,7 +38,9 @@ FLAGS = {
 # A small thread-local variable would take AMPI's -pieglobals all privatization: test_lost_privatization.py.
 TAGS = {BOTH: ["-include", "tag.h"], "tls": ["-DPRIVATE=__thread", "-fopenmp"]}
 TAG = "#define PRIVATE __attribute__((aligned(8))) __thread\n"
-METHODS = ("pie", BOTH, "pip", "fs", "tls", "swap", "none")
+BUILT = HOME / "include" / "conv-autoconfig.h"
+IS_SMP = bool(AMPICC) and "define CMK_SUPPORTS_SWAPGLOBALS 0" in BUILT.read_text()  # as on every such build
+METHODS = ("pie", BOTH, "pip", "fs", "tls", *(() if IS_SMP else ("swap",)), "none")
 COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "gated.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
 PATIENCE = 60  # seconds until a job must be up
 CLOCK_NANOSLEEP, RESTART_SYSCALL, REALTIME = "230", "219", "0x0"  # system calls of x86-64, and sleep()'s clock

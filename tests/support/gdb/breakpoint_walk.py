@@ -180,7 +180,12 @@ def notes_of(gdb: Path, walk: Walk, programs: Programs, folder: Path, is_job: bo
     program = [built("rankrun"), "-n", RANKS, programs.job] if is_job else [programs.alone]
     words = ["-x", script, "--args", *program, TURNS]
     if typed:
-        return typed_notes(gdb, walk, folder, words)
+        try:
+            return typed_notes(gdb, walk, folder, words)
+        except OSError as error:  # the terminal's other side is gone
+            if is_job:
+                raise AssertionError(f"seed {walk.seed}: GDB ended") from error
+            raise GdbCrashError from error
     script.write_text(script.read_text() + "".join(f"act({command!r})\n" for command in walk.commands))
     command = [str(gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *map(str, words)]
     told = told_by(command, folder, {}, len(walk.commands) * SECONDS_A_STEP)

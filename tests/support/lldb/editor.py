@@ -22,7 +22,7 @@ CHOICE = "RANKLENS_LLDB_DAP"
 def attached(pid: int, folder: Path) -> Iterator[Adapter]:
     """An adapter that has attached to a job by the configuration for that."""
     configurations = json.loads((ROOT / "docs" / "vscode" / "launch.json").read_text())["configurations"]
-    (text,) = (json.dumps(each) for each in configurations if each["name"].startswith("Attach"))
+    (text,) = (json.dumps(each) for each in configurations if each["name"].startswith("Attach to virtual ranks"))
     configuration = json.loads(text.replace("/path/to/ranklens", str(ROOT)).replace("${input:pid}", str(pid)))
     os.environ[CHOICE] = str(find_adapter())
     with Adapter(OURS, folder) as adapter:
