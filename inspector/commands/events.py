@@ -107,7 +107,11 @@ def _run_collector(options: argparse.Namespace, pace: Pace) -> int:
             streams = collector.streams()
             merged = collector.merged(streams, heading, own, pace.every)
             first = next(merged)
-            status = show(streams.heading(), chain([first], merged), options, asked)
+            try:
+                status = show(streams.heading(), chain([first], merged), options, asked)
+            except RanklensError:
+                collector.end()  # or the others wait for it
+                raise
     collector.end()
     return status
 

@@ -69,7 +69,7 @@ def _jobs(among: Iterable[HostProcess], known: Mapping[int, HostProcess]) -> Ite
     for name in sorted({its.job_id for its in identities.values() if its.job_id}):
         with suppress(TargetError):  # it has ended
             yield members_of(name)
-    place_of, seen = lru_cache(maxsize=None)(place), set(identities)
+    place_of, seen = lru_cache(maxsize=None)(place), {pid for pid, its in identities.items() if its.job_id}
     for pid in left:
         if pid not in seen and launch.is_launched(pid, known) and place_of(pid) is not None:
             members = of_launch(pid, launch.launch_of(pid, known, place_of))
