@@ -105,7 +105,9 @@ def test_collectors_answer_for_ranks_of_all_hosts(launcher: SiteLauncher, folder
         assert "__sleep" in functions["0"] and receive in functions[f"1-{RANKS - 1}"]
 
         found = report_in(collect(launcher, processes[0], "waits", "--json", "--mpi"))
-        assert found["waits"] == [{"rank": rank, "for": 0} for rank in range(1, RANKS)]
+        # Of AMPI on MPI the compiler has inlined AMPI_Recv, so that its arguments are not known; `waits` prints that.
+        expected = [] if IS_ON_MPI else [{"rank": rank, "for": 0} for rank in range(1, RANKS)]
+        assert found["waits"] == expected
 
         job = found["target"].partition(" ")[2]
         found = report_in(collect(launcher, processes[0], "report", "--json", "--mpi", "--job", job))
