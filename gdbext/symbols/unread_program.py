@@ -6,10 +6,10 @@ language in which it was typed; that of a process is its program's from the star
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from contextlib import suppress
-from pathlib import Path
 
 import gdb
 
@@ -41,7 +41,7 @@ def _is_fortran(arguments: str) -> bool:
     """Whether the first argument that is a program is one of Fortran's."""
     with suppress(ValueError):
         for word in shlex.split(arguments):
-            with suppress(ObjectFileError), open_elf(str(Path.cwd() / word)) as elf:
+            with suppress(ObjectFileError), open_elf(os.path.abspath(word)) as elf:
                 names = elf.section(".dynstr")
                 return names is not None and FORTRAN_MAIN in elf.section_bytes(names)
     return False

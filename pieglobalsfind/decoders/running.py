@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable
+from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import KernelThread
 
 
@@ -29,6 +29,23 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
             index = stacks[at][1]
             changes[index] = _running(table.ranks[index], thread.tid)
     return replace(table, ranks=with_changes(table.ranks, changes))
+
+
+def is_between_ranks(table: RankTable, threads: Sequence[KernelThread]) -> bool:
+    """Whether a thread has left a rank, and holds in registers alone what it goes on with.
+
+    The embedded runtime has cleared the next rank's context by then: it is nowhere in memory. A moment later it runs.
+    """
+    pointers = [stack_pointer(thread, table.processor) for thread in threads]
+    return any(
+        rank.state in (READY, BLOCKED, RUNNING)
+        and rank.evidence.tier == REGISTRY
+        and isinstance(rank.context, Absent)
+        and rank.context != OWN_THREAD
+        and isinstance(rank.stack, Region)
+        and not any(pointer in rank.stack for pointer in pointers)
+        for rank in table.ranks
+    )
 
 
 def stack_pointer(thread: KernelThread, processor: Processor) -> int:

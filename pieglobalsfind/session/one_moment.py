@@ -15,6 +15,7 @@ from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.communicators import communicators
+from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.stacks.saved_registers import Contexts
@@ -81,7 +82,7 @@ def at_one_moment(
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
         is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
-        if not any(is_stale):
+        if not any(is_stale) and not any(target.is_between_ranks for target in targets):
             break
     if problem is not None:
         raise problem
@@ -97,6 +98,7 @@ def decoded(target: PausedTarget) -> RankTable:
     table = decode(target, target.runtime)
     is_whole = all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks)
     target.lacks_ranks = target.was_refused or (not is_whole and bool(table.context_layout))
+    target.is_between_ranks = is_between_ranks(table, target.threads())
     if is_whole:
         target.forget_misses()
     return table

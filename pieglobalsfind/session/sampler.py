@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.decoders.same_ranks import KnownRanks, KnownRecords, known_ranks
 from pieglobalsfind.dwarf.libdw import library
 from pieglobalsfind.errors import RanklensError
@@ -97,7 +98,7 @@ class Sampler:
             return calls is not None
 
         table = known.ranks.at_moment(target, is_known)
-        if table is None:
+        if table is None or is_between_ranks(table, target.threads()):
             return None
         sample = self._read(target, table, met)
         return sample if not any(target.missed()) else None

@@ -269,7 +269,9 @@ class LiveTarget(Process):
                     continue
                 return
         if is_empty:
-            raise TargetError(f"process {self.pid} has no memory of its own, it is a kernel thread or just ending")
+            if self.is_kernel_thread:
+                raise TargetError(f"process {self.pid} is a kernel thread: it has no memory of its own")
+            raise TargetEndedError(f"process {self.pid} is ending")
 
 
 def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int], Absent]:

@@ -74,6 +74,7 @@ class PausedTarget(StandIn):
         self._unmapped: list[Range] = []
         self.others: dict[int, PausedTarget] = {}
         self.runtime = ""  # whose data the plan was made by, for who reads the copy
+        self.is_between_ranks = False  # whether a thread is, says who reads the copy
         self.lacks_ranks = False  # whether anything is unknown of a rank's thread, says who reads the copy
 
     def read(self, address: int, size: int) -> bytes:

@@ -21,6 +21,8 @@ DELETED = " (deleted)"
 NO_MEMORY = (b"0", b"0", b"0")  # where a process lies that has given its memory back, as it ends
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
+PF_KTHREAD = 0x200000  # include/linux/sched.h
+
 
 class Process:
     """A process. Raises `TargetError` if it is not there, has ended, or is for another processor."""
@@ -113,6 +115,12 @@ class Process:
             raise no_process(self.pid, hint) from error
         if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
             raise TargetEndedError(f"process {self.pid} has ended, its parent has not yet waited for it")
+
+    @property
+    def is_kernel_thread(self) -> bool:
+        """Return whether it is one of the kernel's (proc(5), flags of /proc/PID/stat)."""
+        fields = self._contents("stat").rpartition(b")")[2].split()
+        return bool(int(fields[6]) & PF_KTHREAD)
 
     def check_is_alive(self) -> None:
         """Raises `TargetEndedError` if the process has ended since."""

@@ -52,6 +52,7 @@ for setting in ("pagination off", "confirm off", "width 0", "height 0", "breakpo
 
 # mallopt(3): so GDB fails where it uses symbols that are gone, which by chance are still whole otherwise
 FREED_IS_OVERWRITTEN = {"MALLOC_PERTURB_": "165"}
+PLAIN_PROGRAM = ("-iex", "unset environment MALLOC_PERTURB_")
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Session:
         file = self.folder / "script.py"
         file.write_text(PRELUDE + load + textwrap.dedent(script))
         before, after = self._split(arguments)
-        command = [str(self.gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *before]
+        command = [str(self.gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *PLAIN_PROGRAM, *before]
         return told_by([*command, "-x", str(file), *after], self.folder, FREED_IS_OVERWRITTEN)
 
     def attach(self, script: str, pid: int) -> Told:
