@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, Absent, Rank, RankTable
 from pieglobalsfind.target import KernelThread
 
 
@@ -31,21 +31,23 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
     return replace(table, ranks=with_changes(table.ranks, changes))
 
 
-def is_between_ranks(table: RankTable, threads: Sequence[KernelThread]) -> bool:
-    """Whether a thread has left a rank, and holds in registers alone what it goes on with.
+def is_between_ranks(table: RankTable) -> bool:
+    """Whether a thread of a stopped target has left a rank, and holds in registers alone what it goes on with.
 
-    The embedded runtime has cleared the next rank's context by then: it is nowhere in memory. A moment later it runs.
+    The embedded runtime has cleared the next rank's context by then, so that it is nowhere in memory: that rank waits
+    without one, or runs on the thread that is still on the other's stack. A moment later it is on its own.
     """
-    pointers = [stack_pointer(thread, table.processor) for thread in threads]
-    return any(
-        rank.state in (READY, BLOCKED, RUNNING)
-        and rank.evidence.tier == REGISTRY
-        and isinstance(rank.context, Absent)
-        and rank.context != OWN_THREAD
-        and isinstance(rank.stack, Region)
-        and not any(pointer in rank.stack for pointer in pointers)
-        for rank in table.ranks
-    )
+    running = set[int]()
+    for rank in table.ranks:
+        if rank.evidence.tier != REGISTRY or not isinstance(rank.context, Absent):
+            continue
+        if rank.state in (READY, BLOCKED) and rank.context != OWN_THREAD:
+            return True
+        if rank.state == RUNNING and rank.kernel_thread:
+            if rank.kernel_thread in running:
+                return True
+            running.add(rank.kernel_thread)
+    return False
 
 
 def stack_pointer(thread: KernelThread, processor: Processor) -> int:

@@ -7,10 +7,12 @@ ranks may migrate or only copies tell of them, what to copy is planned while all
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
@@ -31,6 +33,8 @@ Value = TypeVar("Value")
 OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
 AMPI, SMPI, ANY_CALL = "AMPI", "SMPI", "MPI_Wait"  # whichever call it is, its requests are found in the same way
 MOST_STOPS = 3
+MOST_SETTLING = 20  # stops where a thread stood between two ranks
+BREATH = 0.002  # seconds
 MOST_REHEARSALS = 5
 PAGE = 4096
 LARGE = 1 << 20  # bytes of data of which pages that were never touched are not copied
@@ -69,7 +73,7 @@ def at_one_moment(
     missed: list[list[tuple[Range, ...]]] = []
     is_stale = [False] * len(planned)  # by process, whether the last copy lacked anything
     seconds = 0.0
-    for stop in range(1, MOST_STOPS + 1):
+    for stop in count(1):
         if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
             targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
         else:
@@ -82,8 +86,13 @@ def at_one_moment(
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
         is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
-        if not any(is_stale) and not any(target.is_between_ranks for target in targets):
+        if any(is_stale):
+            if stop >= MOST_STOPS:
+                break
+        elif stop >= MOST_SETTLING or not any(target.is_between_ranks for target in targets):
             break
+        else:
+            time.sleep(BREATH)  # the thread may wait for a processor
     if problem is not None:
         raise problem
     assert value is not None
@@ -98,7 +107,7 @@ def decoded(target: PausedTarget) -> RankTable:
     table = decode(target, target.runtime)
     is_whole = all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks)
     target.lacks_ranks = target.was_refused or (not is_whole and bool(table.context_layout))
-    target.is_between_ranks = is_between_ranks(table, target.threads())
+    target.is_between_ranks = is_between_ranks(table)
     if is_whole:
         target.forget_misses()
     return table

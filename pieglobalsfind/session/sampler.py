@@ -98,7 +98,7 @@ class Sampler:
             return calls is not None
 
         table = known.ranks.at_moment(target, is_known)
-        if table is None or is_between_ranks(table, target.threads()):
+        if table is None or is_between_ranks(table):
             return None
         sample = self._read(target, table, met)
         return sample if not any(target.missed()) else None
