@@ -128,7 +128,7 @@ def test_a_breakpoint_and_a_watchpoint_of_one_rank(privatization: str, shared: S
 def test_every_change_of_one_rank_s_data_that_is_remapped(source: str, shared: Shared, tmp_path: Path) -> None:
     """All ranks write it at one address, by turns, and SMPI writes there what they receive; one rank's count."""
     show = ["print $_rank", "continue"]
-    function = "mailbox::begin" if source.endswith(".f90") else "begin"
+    function = "mailbox::open_box" if source.endswith(".f90") else "open_box"
     commands = [f"tbreak {function}", "run", "rank watch box 1", "rank watch box 2", "continue", *show * 6]
     said = debugged(tmp_path, built(shared, source), commands, "--cfg=smpi/privatization:mmap")
     shown = re.findall(r"^Hardware watchpoint (\d): box\n\nOld value = (\d+)\nNew value = (\d+)$", said, re.MULTILINE)

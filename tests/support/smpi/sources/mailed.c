@@ -2,7 +2,7 @@
 #include <mpi.h>
 #include <stdio.h>
 int box;
-__attribute__((noinline)) void begin(void) {
+__attribute__((noinline)) void open_box(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 int main(int count, char **words) {
@@ -10,7 +10,7 @@ int main(int count, char **words) {
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Barrier(MPI_COMM_WORLD);
-    begin();
+    open_box();
     if (me > 0)
         box = 10 * me;
     MPI_Barrier(MPI_COMM_WORLD);

@@ -2,7 +2,7 @@
 module mailbox
   integer, save :: box = 0
 contains
-  subroutine begin
+  subroutine open_box
     use mpi
     integer :: ierr
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
@@ -16,7 +16,7 @@ program mailed
   call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, me, ierr)
   call MPI_Barrier(MPI_COMM_WORLD, ierr)
-  call begin
+  call open_box
   if (me > 0) box = 10 * me
   call MPI_Barrier(MPI_COMM_WORLD, ierr)
   mail = 100 + me
