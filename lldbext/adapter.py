@@ -42,7 +42,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Start lldb-dap; what is no session on its standard streams is lldb-dap's alone."""
+    """Start lldb-dap and pass messages on; with arguments, become lldb-dap: the editor connects by a port then."""
     path = adapter_path()
     if words:
         os.execv(path, [path, *words])
@@ -73,7 +73,7 @@ def adapter_path() -> str:
     if chosen:
         found = shutil.which(chosen)
         if found is None:
-            raise RanklensError(f"there is no program {chosen!r}", f"{CHOICE} has the path of lldb-dap")
+            raise RanklensError(f"program {chosen!r} does not exist", f"set {CHOICE} to the path of lldb-dap")
         return found
     numbered = [
         file
@@ -84,7 +84,7 @@ def adapter_path() -> str:
     newest = max(numbered, key=lambda file: int(file.name[9:]), default=None)
     path = shutil.which("lldb-dap") or newest
     if path is None:
-        raise RanklensError("there is no lldb-dap", f"install LLDB, or name the program in {CHOICE}")
+        raise RanklensError("lldb-dap is not in PATH", f"install LLDB, or name the program in {CHOICE}")
     return str(path)
 
 

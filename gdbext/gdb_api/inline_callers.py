@@ -11,6 +11,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from gdbext.gdb_api.target import is_selected
 
@@ -54,10 +55,13 @@ def _forget(thread: gdb.InferiorThread) -> None:
     frame.select()
     PcWrite.is_ours = True
     try:
-        execute(f"set variable $pc = {pc + 1:#x}")
-        gdb.newest_frame().find_sal()  # GDB compares the pcs when it looks for a line
+        with in_c():
+            try:
+                execute(f"set variable $pc = {pc + 1:#x}")
+                gdb.newest_frame().find_sal()  # GDB compares the pcs when it looks for a line
+            finally:
+                execute(f"set variable $pc = {pc:#x}")
     finally:
-        execute(f"set variable $pc = {pc:#x}")
         PcWrite.is_ours = False
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import signal as signals
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import RUNNING, Absent, Region
 from pieglobalsfind.target import read_or_none
 from pieglobalsfind.targets.core_notes import FatalSignal
@@ -67,15 +67,13 @@ def may_hold_handler(job: Job, pointer: int, end: int) -> bool:
 
     Nothing has to be known of any file for that, while a walk opens the debug information of all files that it meets.
     """
-    frame = job.table.processor.signal_frame
+    target, frame = job.target, job.table.processor.signal_frame
     if frame is None:
         return False
-    words = array("Q", read_or_none(job.target, pointer, min(end - pointer, MOST_SCANNED) & -8) or b"")
-    code = [mapping for mapping in job.target.maps() if mapping.executable]
-    starts = [mapping.start for mapping in code]
-    for word in set(words):
-        at = bisect_right(starts, word) - 1
-        if at >= 0 and word < code[at].end and read_or_none(job.target, word, len(frame.code)) == frame.code:
+    maps = target.maps()
+    for word in set(array("Q", read_or_none(target, pointer, min(end - pointer, MOST_SCANNED) & -8) or b"")):
+        mapping = mapping_at(maps, word)
+        if mapping is not None and mapping.executable and read_or_none(target, word, len(frame.code)) == frame.code:
             return True
     return False
 

@@ -87,7 +87,7 @@ def runtime(session: Session, rank: Optional[int]) -> list[int]:
 
 
 def is_foreign(moment: ProcessView, frame: Any, path: str, is_outer: bool) -> bool:
-    """Whether a frame's code is no rank's own; of those that called the program the runtime's alone are marked."""
+    """Whether a frame's code is not a rank's own; of those outside of the program, whether it is the runtime's."""
     owner = moment.translator.owner(pc_of(frame))
     if is_outer:
         return bool(path) and owner.path == path and not is_one_file(moment.table, path)

@@ -151,18 +151,6 @@ class PausedTarget(StandIn):
         """Return the kernel threads with their registers at the pause."""
         return self._threads
 
-    def file_identity(self, path: str) -> Optional[bytes]:
-        """Return the build-id in memory of a mapped file, or None."""
-        return self.live.file_identity(path)
-
-    def check_is_alive(self) -> None:
-        """Raise `TargetEndedError` if the process has ended."""
-        self.live.check_is_alive()
-
-    def check_program(self) -> None:
-        """Raise `TargetError` if the process runs another program now."""
-        self.live.check_program()
-
     @property
     def was_refused(self) -> bool:
         """Return whether anything was asked for that was mapped, and not copied."""

@@ -43,6 +43,18 @@ class StandIn:
         """Return a path by which this process can open the target's file, or None."""
         return self.live.open_path(path)
 
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
+        return self.live.file_identity(path)
+
+    def check_is_alive(self) -> None:
+        """Raise `TargetEndedError` if the process has ended."""
+        self.live.check_is_alive()
+
+    def check_program(self) -> None:
+        """Raise `TargetError` if the process runs another program now."""
+        self.live.check_program()
+
 
 class RecordedTarget(StandIn):
     """A running process, read as if it stood still, and everything that is read of its writable memory noted.
@@ -89,18 +101,6 @@ class RecordedTarget(StandIn):
     def threads(self) -> Sequence[KernelThread]:
         """Return the kernel threads."""
         return self.live.threads()
-
-    def file_identity(self, path: str) -> Optional[bytes]:
-        """Return the build-id in memory of a mapped file, or None."""
-        return self.live.file_identity(path)
-
-    def check_is_alive(self) -> None:
-        """Raise `TargetEndedError` if the process has ended."""
-        self.live.check_is_alive()
-
-    def check_program(self) -> None:
-        """Raise `TargetError` if the process runs another program now."""
-        self.live.check_program()
 
     def noted(self, with_maps: bool) -> tuple[Range, ...]:
         """What was read of memory that may change, or, of a process whose maps change, may leave it."""

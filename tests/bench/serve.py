@@ -65,7 +65,7 @@ def measured(pid: int, ranks: int) -> Iterator[Measurement]:
         yield Measurement("... memory", cost.memory / 1e6, "MB")
     served = costs[ONE]
     yield Measurement(
-        "one rank, processor time over the extension's", served.processor / costs[OTHER].processor, "x", 1.5
+        "one rank, processor time over the extension's", served.processor / costs[OTHER].processor, "x", 1.25
     )
     yield Measurement("one rank, memory over a plain attach's", served.memory / costs[PLAIN].memory, "x", 1.05)
 

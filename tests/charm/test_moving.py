@@ -151,7 +151,7 @@ def looked_at(launcher: int) -> Iterator[Look]:
 
 
 def check(look: Look, truth: dict[int, int]) -> None:
-    """What is said of each rank of a process must be its own, and possible."""
+    """Stacks and values of each rank in a process must be its own, and possible."""
     ranks = [rank.rank for rank in look.job.table.ranks]
     assert sorted(look.stacks.calls) == ranks and look.stacks.missing == {}
     for calls in look.stacks.calls.values():

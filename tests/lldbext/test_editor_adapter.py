@@ -100,7 +100,7 @@ def test_an_error_is_shown_once(adapter: Adapter, context: str) -> None:
 
 
 def answered(text: str, adapter: str = "") -> tuple[int, str, str]:
-    """What it does with an input that is no session: exit status, output and errors."""
+    """What it does with an input that is not a session: exit status, output and errors."""
     environment = {**os.environ, CHOICE: adapter or str(find_adapter())}
     done = subprocess.run(
         [str(OURS)], input=text, capture_output=True, text=True, timeout=60, check=False, env=environment
@@ -120,4 +120,4 @@ def test_it_ends_with_its_input() -> None:
 def test_an_adapter_that_is_missing_is_named() -> None:
     status, _, error = answered("", "/nowhere/lldb-dap")
     assert status == 2
-    assert error.startswith("ranklens-lldb-dap: there is no program '/nowhere/lldb-dap'")
+    assert error.startswith("ranklens-lldb-dap: program '/nowhere/lldb-dap' does not exist")

@@ -116,15 +116,16 @@ static inline void enter_method(uint64_t token) {
 
 /*
  * Returns the context to go on with.  None is in the record until the rank is left again: its state is written before
- * its registers are saved, and a reader would take those of its last suspension for them.
+ * its registers are saved, and a reader would take those of its last suspension for them.  It is read last, so that it
+ * is in no register that is saved with the rank that is left: it would look like that rank's pointer into the other.
  */
 static inline uint64_t switch_to(struct rank *to) {
-    uint64_t context = to->record->context;
     enter_method(to->work.token);
     element->current = to;
     heap_here = to->work.heap;
     *element->exceptions = to->exceptions;
     to->record->switches++;
+    uint64_t context = to->record->context;
     __atomic_store_n(&to->record->context, 0, __ATOMIC_RELEASE);
     set_state(to, RANK_DEBUG_STATE_RUNNING);
     return context;

@@ -37,7 +37,7 @@ def findings(process: int, here: dict[int, int], gone: dict[int, int], moves: in
 
 
 def test_a_ranks_stack_is_that_of_the_process_where_it_is() -> None:
-    """Whoever merges first. Rank 1 has left process 0 since that was read; rank 5 is on its way to 1, rank 6 to 2."""
+    """In any order. Rank 1 has left process 0 since that was read; rank 5 is on its way to 1, rank 6 to 2."""
     parts = [findings(0, {0: 0, 1: 0}, {5: 1}), findings(1, {2: 0, 3: 1}, {1: 2, 6: 2}), findings(2, {1: 1, 4: 0}, {})]
     for first, second, third in permutations(parts):
         merged = StackFindings.merge([StackFindings.merge([first, second]), third])

@@ -199,7 +199,7 @@ def build(
 
 
 def flags_of(method: str) -> list[str]:
-    """What AMPI's compilers are told of a method."""
+    """Return the options that AMPI's compilers get for a method."""
     return FLAGS.get(method, [f"-{method}globals"])
 
 
