@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from pieglobalsfind.decoders import decode
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.decoders.ampi.decode import decode
 from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
+from tests.fuzz.scratch import IN_MEMORY
+from tests.fuzz.sound_images import share
 from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
 
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 JOBS = [Job(method, has_tables=True, stripped=method == "tls") for method in ("pie", "fs", "tls", "none")]
 THREAD = 0x1000  # bytes of a thread's structures
 SOUND = []
@@ -26,7 +29,14 @@ def facts(rank: Rank) -> tuple[object, object]:
     return rank.stack, rank.context
 
 
-TRUTHS = [{rank.rank: facts(rank) for rank in decode(target).ranks} for target in TARGETS]
+def ranks(target: Target) -> Sequence[Rank]:
+    table = decode(target)
+    assert table is not None
+    return table.ranks
+
+
+TRUTHS = [{rank.rank: facts(rank) for rank in ranks(target)} for target in TARGETS]
+share()
 
 
 def seeds() -> list[bytes]:
@@ -49,12 +59,11 @@ def owner(job: Job, address: int) -> int:
 def check(data: bytes) -> None:
     number = (data[0] if data else 0) % len(JOBS)
     target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
-    try:
-        ranks = list(decode(target).ranks)
-    except RanklensError:
+    table = decode(target)
+    if table is None:
         return
     damaged = {owner(JOBS[number], address) for address in target.touched}
-    for rank in ranks:
+    for rank in table.ranks:
         if damaged & {-1, rank.rank}:
             continue
         for true, told in zip(TRUTHS[number][rank.rank], facts(rank)):

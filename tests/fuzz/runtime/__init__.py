@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[2] / "build" / "fuzz" / "runtime"
 NAMES = ("options", "program", "checkpoint", "messages")
-HANG = 120  # seconds; a loaded machine takes its time
+HANG = 600  # seconds; a loaded machine takes its time
 WORDS = (
     b"-n\0004\0--pes\0002\0--stack-size\00064K\0prog\0word\0",
     b"--procs\x003\0-n\0009\0--method\0tls\0--every\0000.1\0--checkpoint\0/no/such/folder\0prog\0",
