@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.runtime import HERE
 from tests.support.running import built
 
 PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
@@ -25,3 +26,10 @@ def test_a_segment_that_no_file_has(offset: int, size: int, tmp_path: Path) -> N
     done = subprocess.run([str(built("rankrun")), "-n", "1", str(program)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert f"{program} is cut short, it has 120 of " in done.stderr
+
+
+def test_the_fuzzers_follow_the_runtime() -> None:
+    """What they compile is there, and they call it as it is: `make fuzz` is run by hand, so no one else would notice."""
+    words = ["make", "--no-print-directory", "-C", str(HERE), "syntax"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr

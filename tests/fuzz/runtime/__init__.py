@@ -35,8 +35,8 @@ argument 40%20
 object 555555554000 4020 59b1ad25fc18439bd09db16084ccd6959310aa1d /tmp/steps
 end
 """
-# struct frame; struct wire_message: the rank, a message of 8 bytes, without a sender that waits
-MESSAGE = struct.pack("<IiQ", 0, 1, 80) + struct.pack("<i4x48xQQ", 2, 8, 0) + bytes(8)
+# struct frame: FRAME_MESSAGE to process 1; struct wire_message: the rank, a message of 8 bytes, no sender that waits
+MESSAGE = struct.pack("<IiiIQ", 1, 0, 1, 0, 80) + struct.pack("<i4x48xQQ", 2, 8, 0) + bytes(8)
 
 
 def seeds(name: str) -> list[bytes]:
