@@ -29,7 +29,7 @@ def test_a_segment_that_no_file_has(offset: int, size: int, tmp_path: Path) -> N
 
 
 def test_the_fuzzers_follow_the_runtime() -> None:
-    """What they compile is there, and they call it as it is: `make fuzz` is run by hand, so no one else would notice."""
+    """What they compile is there, and they call it as it is; `make fuzz` alone, run by hand, would notice too late."""
     words = ["make", "--no-print-directory", "-C", str(HERE), "syntax"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
