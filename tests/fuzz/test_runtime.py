@@ -28,6 +28,25 @@ def test_a_segment_that_no_file_has(offset: int, size: int, tmp_path: Path) -> N
     assert f"{program} is cut short, it has 120 of " in done.stderr
 
 
+@pytest.mark.parametrize("method", ["pie", "pip", "fs", "tls", "none"])
+def test_a_library_that_is_cut_short(method: str, tmp_path: Path) -> None:
+    """The system's loader dies of SIGBUS where whole pages are not there, and reads the rest of a page as zeros."""
+    library = tmp_path / "libtable.so"
+    (tmp_path / "table.c").write_text("int table[20000] = {1}; int last(void) { return table[19999]; }")
+    (tmp_path / "main.c").write_text("int last(void); int main(void) { return last(); }")
+    rankcc = str(built("rankcc"))
+    subprocess.run([rankcc, "-shared", "-fPIC", tmp_path / "table.c", "-o", library], check=True, timeout=60)
+    words = [rankcc, tmp_path / "main.c", "-o", tmp_path / "main", library]
+    subprocess.run(words, check=True, timeout=60)
+    whole = library.read_bytes()
+    for size in (1000, 20_000, 80_000, 90_000):
+        library.write_bytes(whole[:size])
+        run = [str(built("rankrun")), "-n", "2", "--method", method, str(tmp_path / "main")]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, size
+        assert done.stderr.startswith(f"rankrun: {library} is cut short, it has {size} of "), size
+
+
 def test_the_fuzzers_follow_the_runtime() -> None:
     """What they compile is there, and they call it as it is; `make fuzz` alone, run by hand, would notice too late."""
     words = ["make", "--no-print-directory", "-C", str(HERE), "syntax"]
