@@ -35,8 +35,8 @@ def test_a_library_that_is_cut_short(method: str, tmp_path: Path) -> None:
     (tmp_path / "table.c").write_text("int table[20000] = {1}; int last(void) { return table[19999]; }")
     (tmp_path / "main.c").write_text("int last(void); int main(void) { return last(); }")
     rankcc = str(built("rankcc"))
-    subprocess.run([rankcc, "-shared", "-fPIC", tmp_path / "table.c", "-o", library], check=True, timeout=60)
-    words = [rankcc, tmp_path / "main.c", "-o", tmp_path / "main", library]
+    subprocess.run([rankcc, "-shared", "-fPIC", str(tmp_path / "table.c"), "-o", str(library)], check=True, timeout=60)
+    words = [rankcc, str(tmp_path / "main.c"), "-o", str(tmp_path / "main"), str(library)]
     subprocess.run(words, check=True, timeout=60)
     whole = library.read_bytes()
     for size in (1000, 20_000, 80_000, 90_000):

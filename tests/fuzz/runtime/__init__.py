@@ -12,6 +12,8 @@ HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[2] / "build" / "fuzz" / "runtime"
 NAMES = ("options", "program", "checkpoint", "messages")
 HANG = 600  # seconds; a loaded machine takes its time
+# One allocation, and all of a run: what the runtime keeps to its end, it keeps here from one input to the next.
+MEMORY = ("-malloc_limit_mb=500", "-rss_limit_mb=4000")
 WORDS = (
     b"-n\0004\0--pes\0002\0--stack-size\00064K\0prog\0word\0",
     b"--procs\x003\0-n\0009\0--method\0tls\0--every\0000.1\0--checkpoint\0/no/such/folder\0prog\0",
@@ -55,7 +57,7 @@ def run(name: str, corpus: Path, seconds: int) -> subprocess.CompletedProcess[by
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds(name)):
         (corpus / f"seed-{number}").write_bytes(seed)
-    options = [f"-max_total_time={seconds}", f"-timeout={HANG}", "-rss_limit_mb=500", "-max_len=4096"]
+    options = [f"-max_total_time={seconds}", f"-timeout={HANG}", *MEMORY, "-max_len=4096"]
     options += [f"-artifact_prefix={corpus.parent}/{name}-", "-close_fd_mask=1", "-print_final_stats=1"]
     # A refusal leaves by longjmp, as it would end the process: what was allocated by then is not released.
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
