@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[2] / "build" / "fuzz" / "runtime"
@@ -52,14 +53,15 @@ def build() -> bool:
     return subprocess.run(["make", "--no-print-directory", "--silent", "-C", str(HERE)], check=False).returncode == 0
 
 
-def run(name: str, corpus: Path, seconds: int) -> subprocess.CompletedProcess[bytes]:
+def run(name: str, corpus: Path, seconds: int, output: IO[bytes]) -> int:
     """Run one for so many seconds; the status is not 0 if there is a finding, which then lies in `corpus`' folder."""
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds(name)):
         (corpus / f"seed-{number}").write_bytes(seed)
     options = [f"-max_total_time={seconds}", f"-timeout={HANG}", *MEMORY, "-max_len=4096"]
-    options += [f"-artifact_prefix={corpus.parent}/{name}-", "-close_fd_mask=1", "-print_final_stats=1"]
+    options += [f"-artifact_prefix={corpus.parent}/{name}-", "-close_fd_mask=3", "-print_final_stats=1"]
     # A refusal leaves by longjmp, as it would end the process: what was allocated by then is not released.
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
     command = [str(BUILT / name), *options, str(corpus)]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
+    done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False)
+    return done.returncode
