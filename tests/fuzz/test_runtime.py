@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz.runtime import HERE
+from tests.fuzz.decoder import KEPT
+from tests.fuzz.runtime import BUILT, HERE, NAMES, seeds
 from tests.support.running import built
 
 PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
@@ -47,8 +49,22 @@ def test_a_library_that_is_cut_short(method: str, tmp_path: Path) -> None:
         assert done.stderr.startswith(f"rankrun: {library} is cut short, it has {size} of "), size
 
 
-def test_the_fuzzers_follow_the_runtime() -> None:
-    """What they compile is there, and they call it as it is; `make fuzz` alone, run by hand, would notice too late."""
-    words = ["make", "--no-print-directory", "-C", str(HERE), "syntax"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+@pytest.fixture(scope="module")
+def replay() -> Path:
+    """The folder of the fuzzers without libFuzzer; that they can be built says that they call what is there."""
+    words = ["make", "--no-print-directory", "--silent", "-j2", "-C", str(HERE), "replay"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+    return BUILT / "replay"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kept_inputs_are_read_within_bounds(name: str, replay: Path, tmp_path: Path) -> None:
+    """Those that once were findings, and those that fuzzing starts from, by the sanitizers' word."""
+    for number, seed in enumerate(seeds(name)):
+        (tmp_path / f"seed-{number}").write_bytes(seed)
+    inputs = [*tmp_path.iterdir(), *(KEPT / f"rankrun-{name}").glob("*")]
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
+    words = [str(replay / name), *map(str, inputs)]
+    done = subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
