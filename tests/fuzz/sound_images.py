@@ -7,16 +7,14 @@ target's object are those about the damaged target's.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from typing import Optional, cast
+from typing import Optional
 
 from pieglobalsfind.elf.loaded import LoadedElf, Read
 from pieglobalsfind.errors import RanklensError
 from tests.fuzz.patches import MOST_READS, DamagedTarget, StandingTarget
 
 Extent = tuple[int, int]
-Relocation = tuple[int, int, int, int]
-FIND, RELOCATIONS, INIT = LoadedElf.symbol_extent, LoadedElf.relocations, LoadedElf.__init__
+FIND, INIT = LoadedElf.symbol_extent, LoadedElf.__init__
 
 
 class SharedElf(LoadedElf):
@@ -24,7 +22,6 @@ class SharedElf(LoadedElf):
 
     def __init__(self, sound: StandingTarget, base: int) -> None:
         self.found: dict[str, Optional[Extent]] = {}
-        self.relocated: Optional[tuple[Relocation, ...]] = None
         self.end = base + (1 << 12)  # of what is read up to the program headers
         INIT(self, lambda address, size: self._own(sound, address, size), base)
         self.end = base + self.span
@@ -32,6 +29,11 @@ class SharedElf(LoadedElf):
     def _own(self, sound: StandingTarget, address: int, size: int) -> bytes:
         assert self.base <= address <= address + size <= self.end, "an object's answer follows from bytes of another"
         return sound.read(address, size)
+
+
+def is_shared(elf: LoadedElf) -> bool:
+    """Whether an input has damaged nothing of it."""
+    return hasattr(elf, "found")
 
 
 def share() -> None:
@@ -71,13 +73,5 @@ def share() -> None:
         extent: Optional[Extent] = found[name]
         return extent
 
-    def relocations(elf: LoadedElf) -> Iterable[Relocation]:
-        if not hasattr(elf, "relocated"):
-            return RELOCATIONS(elf)
-        if elf.relocated is None:
-            elf.relocated = tuple(RELOCATIONS(elf))
-        return cast(tuple[Relocation, ...], elf.relocated)
-
-    setattr(LoadedElf, "relocations", relocations)  # noqa: B010
     setattr(LoadedElf, "__init__", initialize)  # noqa: B010
     setattr(LoadedElf, "symbol_extent", symbol_extent)  # noqa: B010

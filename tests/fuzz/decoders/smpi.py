@@ -9,18 +9,20 @@ import atexit
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind.decoders.smpi import threads
 from pieglobalsfind.decoders.smpi.decode import decode
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.processes import descendants, processes
 from pieglobalsfind.model import Absent, Rank, RankTable, Region
 from pieglobalsfind.target import Target, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
 from tests.fuzz.patches import WINDOW, DamagedTarget, StandingTarget, written
-from tests.fuzz.sound_images import share
+from tests.fuzz.sound_images import is_shared, share
 from tests.support.smpi.jobs import COMPILERS, SMPIRUN, SOURCES, command, sleeps
 
 RANKS = 4
@@ -80,6 +82,21 @@ def decoded(target: Target) -> RankTable:
     return table
 
 
+def keep_module_slots() -> None:
+    """Look through a sound library's relocations once."""
+    find: Callable[[Target, LoadedElf], int] = threads._module_slot
+    known: dict[int, int] = {}
+
+    def kept(target: Target, elf: LoadedElf) -> int:
+        if not is_shared(elf):
+            return find(target, elf)
+        if elf.base not in known:
+            known[elf.base] = find(target, elf)
+        return known[elf.base]
+
+    setattr(threads, "_module_slot", kept)  # noqa: B010
+
+
 if SMPIRUN:
     LIVE = Reads(start())
     decode(LIVE)
@@ -87,6 +104,7 @@ if SMPIRUN:
     TRUTH = {rank.rank: rank for rank in decoded(SOUND).ranks}
     assert len(TRUTH) == RANKS
     share()
+    keep_module_slots()
 
 
 def seeds() -> list[bytes]:
