@@ -126,6 +126,7 @@ class DamagedTarget:
             changed.update(enumerate(content, start))
         self._changed = changed
         self.touched = sorted(changed)  # the addresses of bytes that were changed
+        self.windows = frozenset(address // WINDOW for address in changed)
 
     def answer(self, address: int, size: int) -> Optional[bytes]:
         """What `read` gives; None if it can't be had."""

@@ -31,11 +31,6 @@ class SharedElf(LoadedElf):
         return sound.read(address, size)
 
 
-def is_shared(elf: LoadedElf) -> bool:
-    """Whether an input has damaged nothing of it."""
-    return hasattr(elf, "found")
-
-
 def share() -> None:
     """From now on."""
     known: dict[tuple[int, int], Optional[SharedElf]] = {}

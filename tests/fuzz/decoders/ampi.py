@@ -6,12 +6,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pieglobalsfind.decoders import elf_scan
+from pieglobalsfind.decoders.ampi import decode as ampi
+from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.decode import decode
 from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
 from tests.fuzz.scratch import IN_MEMORY
 from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
 
 FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
@@ -37,6 +41,12 @@ def ranks(target: Target) -> Sequence[Rank]:
 
 TRUTHS = [{rank.rank: facts(rank) for rank in ranks(target)} for target in TARGETS]
 share()
+for target in TARGETS:
+    remember(target, 0)
+    remember(target.maps(), 1)
+keep(ampi, "has_loader", "find_loader", "find_stripped", "find_threads", "_images", "_job", "_rank")
+keep(elf_scan, "ranks_of_copies")
+keep(threads, "words_of_elements", "threads_of_elements")
 
 
 def seeds() -> list[bytes]:

@@ -6,12 +6,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pieglobalsfind.decoders import libc_threads, link_maps
+from pieglobalsfind.decoders.pip import decode as pip
+from pieglobalsfind.decoders.pip import threads
 from pieglobalsfind.decoders.pip.decode import decode
 from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
 from tests.fuzz.scratch import IN_MEMORY
 from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.fabricate.pip import STACK_SIZE, Job
 
 FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
@@ -36,6 +40,14 @@ def ranks(target: Target) -> Sequence[Rank]:
 
 TRUTHS = [{rank.rank: facts(rank) for rank in ranks(target)} for target in TARGETS]
 share()
+for target in TARGETS:
+    remember(target, 0)
+    remember(target.maps(), 1)
+    remember(target.threads(), 1)
+keep(pip, "_table", "_library", "_chains", "_debugs")
+keep(link_maps, "placed")
+keep(libc_threads, "descriptions")
+keep(threads, "find")
 
 
 def seeds() -> list[bytes]:

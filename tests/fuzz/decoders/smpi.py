@@ -9,20 +9,21 @@ import atexit
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.decoders.smpi import threads
+from pieglobalsfind.decoders.smpi import copies, images, threads
+from pieglobalsfind.decoders.smpi import decode as smpi
 from pieglobalsfind.decoders.smpi.decode import decode
-from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.processes import descendants, processes
 from pieglobalsfind.model import Absent, Rank, RankTable, Region
 from pieglobalsfind.target import Target, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
 from tests.fuzz.patches import WINDOW, DamagedTarget, StandingTarget, written
-from tests.fuzz.sound_images import is_shared, share
+from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.smpi.jobs import COMPILERS, SMPIRUN, SOURCES, command, sleeps
 
 RANKS = 4
@@ -82,21 +83,6 @@ def decoded(target: Target) -> RankTable:
     return table
 
 
-def keep_module_slots() -> None:
-    """Look through a sound library's relocations once."""
-    find: Callable[[Target, LoadedElf], int] = threads._module_slot
-    known: dict[int, int] = {}
-
-    def kept(target: Target, elf: LoadedElf) -> int:
-        if not is_shared(elf):
-            return find(target, elf)
-        if elf.base not in known:
-            known[elf.base] = find(target, elf)
-        return known[elf.base]
-
-    setattr(threads, "_module_slot", kept)  # noqa: B010
-
-
 if SMPIRUN:
     LIVE = Reads(start())
     decode(LIVE)
@@ -104,7 +90,14 @@ if SMPIRUN:
     TRUTH = {rank.rank: rank for rank in decoded(SOUND).ranks}
     assert len(TRUTH) == RANKS
     share()
-    keep_module_slots()
+    remember(SOUND, 0)
+    remember(SOUND.maps(), 1)
+    keep(
+        smpi, "find_library", "find_actors", "identities", "saved_contexts", "find_threads", "layout_of", "redirections"
+    )
+    keep(threads, "_place", "descriptions", "control_blocks")
+    keep(images, "program_path")
+    keep(copies, "entries", "copies", "entered")
 
 
 def seeds() -> list[bytes]:

@@ -73,7 +73,7 @@ LASTING = (
     *AROUND,
 )  # the target is as before, and serves the next try, too
 FAULTS = (*IN_TARGET, *AROUND, TERMINAL_CLOSED, DEBUGGER_KILLED)
-ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP,), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
+ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP, -signal.SIGHUP), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
 
 
 # ---- a try ----
