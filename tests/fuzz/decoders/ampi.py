@@ -10,6 +10,7 @@ from pieglobalsfind.decoders import elf_scan
 from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.decode import decode
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
@@ -69,7 +70,10 @@ def owner(job: Job, address: int) -> int:
 def check(data: bytes) -> None:
     number = (data[0] if data else 0) % len(JOBS)
     target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
-    table = decode(target)
+    try:
+        table = decode(target)
+    except RanklensError:
+        return
     if table is None:
         return
     damaged = {owner(JOBS[number], address) for address in target.touched}
