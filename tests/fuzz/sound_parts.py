@@ -80,7 +80,7 @@ class Part:
 
 
 def keep(module: ModuleType, *names: str) -> None:
-    """Keep the results of these functions of a module, which take a target first."""
+    """Keep the results of these functions of a module, which take a target first; no caller may change a result."""
     for name in names:
         setattr(module, name, Part(getattr(module, name)))
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pieglobalsfind.decoders import libc_threads, link_maps
+from pieglobalsfind.decoders import libc_threads
 from pieglobalsfind.decoders.pip import decode as pip
 from pieglobalsfind.decoders.pip import threads
 from pieglobalsfind.decoders.pip.decode import decode
@@ -46,7 +46,6 @@ for target in TARGETS:
     remember(target.maps(), 1)
     remember(target.threads(), 1)
 keep(pip, "_table", "_library", "_chains", "_debugs")
-keep(link_maps, "placed")
 keep(libc_threads, "descriptions")
 keep(threads, "find")
 
