@@ -12,6 +12,7 @@ from typing import Optional
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.stacks.call_tree import own_call
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.address_names import AddressNames
 
@@ -95,8 +96,8 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
 def place_of(scene: Scene) -> str:
     """The innermost call in the program's own file."""
     program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
-    mine = next((call for call in scene.calls if call.library in program), None)
-    return label(mine) if mine is not None else ""
+    mine = [call for call in scene.calls if call.library in program]
+    return label(own_call(mine) or mine[0]) if mine else ""
 
 
 def abort_message(job: Job) -> str:
