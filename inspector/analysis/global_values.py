@@ -1,4 +1,4 @@
-"""The values of global variables by groups of ranks, and what they say of each variable: whether it has to be private."""
+"""The values of global variables by groups of ranks, and what they say of each: whether it has to be private."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Ca
     """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None.
 
     All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI. Fortran's names
-    of MPI calls are the runtime's, wherever they are; what the C++ library's templates have made is not the program's own.
+    of MPI calls are the runtime's, wherever they are. What the C++ library's templates have made is not the program's.
     """
     if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
         whole = list(frames)

@@ -1,4 +1,4 @@
-"""The text that pointers lead to: C's strings up to their null byte, Fortran's by the length that is kept beside them."""
+"""The text that pointers lead to: C's strings up to their null byte, Fortran's by the length beside them."""
 
 from __future__ import annotations
 
