@@ -134,8 +134,6 @@ def check(
     shared: Shared,
     folder: Path,
 ) -> None:
-    if method == "tls" and gdb_version() >= (17, 0):
-        pytest.skip("GDB 17 and newer ask the server for no thread-local variable")
     wanted = native_answers(gdb, turns, shared, folder, walk)
     job = turns.virtual(method, *options)
     pid = turns.process_of(job, RANK)
