@@ -1,9 +1,9 @@
 """A rank's thread-local variables for debuggers that find them by themselves, in memory that no process has.
 
-GDB 17 and newer, and LLDB, don't ask the server where a thread-local variable is. They read what glibc has for a thread:
-the register fs_base leads to its control block, this to a vector of the addresses of its blocks by the number of a
-module, as <sysdeps/x86_64/nptl/tls.h> declares them. A rank's own stand elsewhere, so the server makes up control block
-and vector; the blocks that they lead to are the rank's.
+GDB 17 and newer, and LLDB, don't ask the server where a thread-local variable is. They read what glibc has for a
+thread: the register fs_base leads to its control block, this to a vector of the addresses of its blocks by the number
+of a module (glibc's sysdeps/x86_64/nptl/tls.h). A rank's blocks may stand elsewhere, so the server makes up control
+block and vector; the blocks that they lead to are the rank's.
 
 LLDB reads a module's number in its `struct link_map`, and the program's one from `struct r_debug` (<link.h>), both of
 which are made up as well. GDB counts the libraries that have thread-local variables as they come and go, as `Modules`

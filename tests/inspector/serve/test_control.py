@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.debuggers import gdb_version
 from tests.support.gdb.session import Session
 from tests.support.inspector.turns import EXPECTED, Turns, results
 from tests.support.running import built

@@ -1,6 +1,6 @@
 """Thread-local variables of a program and of libraries: each debugger shows what the ranks print, or refuses.
 
-GDB up to 16 asks the server where a variable is; GDB 17 and newer and LLDB read it themselves, and GDB counts libraries.
+GDB up to 16 asks the server where a variable is; GDB 17 and newer and LLDB find it, GDB by counting libraries.
 """
 
 from __future__ import annotations
