@@ -45,10 +45,8 @@ look(2)
 """
 LLDB_SCRIPT = """
 ask("settings set plugin.process.gdb-remote.packet-timeout 60")
-ask("target create PROGRAM")
-ask("gdb-remote ADDRESS")
-target = debugger.GetSelectedTarget()
-thread = target.GetProcess().GetThreadAtIndex(0)
+target = debugger.CreateTarget("PROGRAM")
+thread = connected(target, "ADDRESS").GetThreadAtIndex(0)
 frames = [frame for frame in thread if frame.GetFunctionName() == "hold"]
 values = {name: frames[0].EvaluateExpression(name) for name in NAMES} if frames else {}
 shown = {name: str(one.GetError()) if one.GetError().Fail() else one.GetValue() for name, one in values.items()}
