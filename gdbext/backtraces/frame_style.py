@@ -106,9 +106,17 @@ def shortened(found: gdb.Frame, symbol: gdb.Symbol) -> Piece:
 
 
 def speaks_alike(found: Any) -> bool:
-    """Whether GDB prints in the frame's language while another one is selected; GDB 12 does not tell."""
+    """Whether GDB prints in the frame's language while another one is selected.
+
+    GDB 12 does not tell a frame's language: there it has to be the same source file.
+    """
     selected: Any = gdb.selected_frame()
-    return is_automatic() and hasattr(found, "language") and found.language() == selected.language()
+    if not is_automatic():
+        return False
+    if hasattr(found, "language"):
+        return bool(found.language() == selected.language())
+    file = found.find_sal().symtab
+    return file is not None and file == selected.find_sal().symtab
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:
