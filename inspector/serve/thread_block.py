@@ -35,7 +35,7 @@ def identity_of(base: int) -> int:
 
 
 class Modules:
-    """Which number a debugger that counts gives to each module; to be told of every list of libraries that it reads."""
+    """Which number a debugger that counts gives to each module; has to learn every list of libraries that it reads."""
 
     def __init__(self) -> None:
         self._slots: list[int] = []
