@@ -56,11 +56,14 @@ def configuration(kind: str, program: Path, port: str, name: str = "one rank") -
     assert isinstance(found, dict)
     return found
 
+
 NO_QUALIFIED = "<'::' (coloncolon)> is not allowed"  # what LLDB 23 says of all such names where it is hovered over one
 
 
 def begin(adapter: Adapter, **arguments: object) -> None:
-    adapter.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+    adapter.ask(
+        "initialize", adapterID="test", clientID="test", pathFormat="path", linesStartAt1=True, columnsStartAt1=True
+    )
     asked = adapter.send("attach", **arguments)
     adapter.event("initialized")
     adapter.ask("configurationDone")
