@@ -59,15 +59,31 @@ class LateLibraries:
             self._breakpoint = LinkerBreakpoint(address, self._read)
 
     def _read(self) -> None:
-        for path in unread():
-            if path not in self._spared:
-                execute("sharedlibrary " + pattern_of(path))
+        paths = [path for path in unread() if path not in self._spared]
+        self._read_each(paths)
+        if not set(paths) <= set(map(path_of, gdb.objfiles())):
+            renew_list()
+            self._read_each(paths)
+
+    @staticmethod
+    def _read_each(paths: list[str]) -> None:
+        for path in paths:
+            execute("sharedlibrary " + pattern_of(path))
 
     def forget(self) -> None:
         """The process is gone."""
         if self._breakpoint is not None and self._breakpoint.is_valid():
             self._breakpoint.delete()
         self._breakpoint = None
+
+
+def renew_list() -> None:
+    """Have GDB ask the dynamic linker for all libraries.
+
+    Where the linker has probes for debuggers GDB keeps a list, and brings it up to date as it passes one alone; setting
+    the system root makes it anew, whatever it is set to. What GDB has read of libraries stays read.
+    """
+    execute(f"with auto-solib-add off -- set sysroot {gdb.parameter('sysroot') or ''}")
 
 
 def pattern_of(path: str) -> str:
