@@ -9,6 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.gdb.terminal import PROMPT, terminal
@@ -88,5 +89,7 @@ ask("kill")
 """
     told = session.run(script, "--args", rankrun, "-n", 2, program)
     function, line, pc = told["before"]
-    assert function == "work" and told["after"] == ["twice", "work", line, pc], told.output
+    shown = ["twice", "work"] if gdb_version() >= (13, 0) else ["work", "main"]  # GDB 12 still stands before the call
+    assert function == "work" and [*told["after"][:2], told["after"][3]] == [*shown, pc], told.output
+    assert told["after"][2] == line or shown[0] == "work", told.output
     assert "$pc is unchanged" not in told.output
