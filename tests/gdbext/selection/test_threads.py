@@ -9,7 +9,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.gdb.terminal import PROMPT, terminal
@@ -71,7 +70,8 @@ def test_a_script_in_non_stop_mode(gdb: Path, rankrun: Path, tmp_path: Path) -> 
 
 def test_a_thread_at_a_call_of_an_inlined_function(session: Session, rankrun: Path, tmp_path: Path) -> None:
     """GDB keeps the inlined function's symbol for it, and uses it although its file is gone."""
-    program = compile_program("rankcxx", tmp_path, "inlined.cpp", "-O1")
+    # Ubuntu's gcc begins functions with endbr64, for which there would be a line of its own.
+    program = compile_program("rankcxx", tmp_path, "inlined.cpp", "-O1", "-fcf-protection=none")
     script = """
 gdb.execute("break work")
 gdb.execute("run")
@@ -89,7 +89,5 @@ ask("kill")
 """
     told = session.run(script, "--args", rankrun, "-n", 2, program)
     function, line, pc = told["before"]
-    shown = ["twice", "work"] if gdb_version() >= (13, 0) else ["work", "main"]  # GDB 12 still stands before the call
-    assert function == "work" and [*told["after"][:2], told["after"][3]] == [*shown, pc], told.output
-    assert told["after"][2] == line or shown[0] == "work", told.output
+    assert function == "work" and told["after"] == ["twice", "work", line, pc], told.output
     assert "$pc is unchanged" not in told.output
