@@ -115,8 +115,8 @@ def speaks_alike(found: Any) -> bool:
         return False
     if hasattr(found, "language"):
         return bool(found.language() == selected.language())
-    file = found.find_sal().symtab
-    return file is not None and file == selected.find_sal().symtab
+    files = [each.find_sal().symtab for each in (found, selected)]
+    return None not in files and files[0].fullname() == files[1].fullname()
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:
