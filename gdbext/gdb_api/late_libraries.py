@@ -20,6 +20,7 @@ from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
+R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
@@ -61,7 +62,7 @@ class LateLibraries:
     def _read(self) -> None:
         paths = [path for path in unread() if path not in self._spared]
         self._read_each(paths)
-        if not set(paths) <= set(map(path_of, gdb.objfiles())):
+        if not set(paths) <= set(map(path_of, gdb.objfiles())) and is_whole():
             renew_list()
             self._read_each(paths)
 
@@ -75,6 +76,15 @@ class LateLibraries:
         if self._breakpoint is not None and self._breakpoint.is_valid():
             self._breakpoint.delete()
         self._breakpoint = None
+
+
+def is_whole() -> bool:
+    """Whether the dynamic linker's list is not just being changed: its `r_state` is RT_CONSISTENT (link.h)."""
+    try:
+        with in_c():
+            return int(gdb.parse_and_eval(R_STATE)) == 0
+    except gdb.error:  # the linker has no such symbol
+        return False
 
 
 def renew_list() -> None:
