@@ -16,7 +16,8 @@ from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.machine.remote import RemoteLayout
+from pieglobalsfind.machine.remote_lookup import layout_of
 from pieglobalsfind.model import RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
@@ -70,9 +71,6 @@ class RankProcess:
     def check(self) -> None:
         """Raise `RanklensError` with the reason if the rank can't be looked at as a process."""
         check_is_here(self.rank)
-        processor = self.view.table.processor
-        if processor is not X86_64:
-            raise UsageError(f"ranks of {processor.name} programs can't be served", "use inspector stacks and globals")
         if isinstance(self.registers, Absent):
             raise RanklensError(self.registers.reason, self.registers.hint)
         if not self.program_name:
@@ -93,6 +91,11 @@ class RankProcess:
             return self.view.contexts.saved(rank)  # without what walks stacks, which takes long to load
         except RanklensError as error:
             return Absent(error.sentence, error.hint)
+
+    @property
+    def register_layout(self) -> RemoteLayout:
+        """Return how debuggers number the registers."""
+        return layout_of(self.view.table.processor)
 
     @property
     def known_registers(self) -> Mapping[int, int]:

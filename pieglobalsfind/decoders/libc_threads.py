@@ -2,7 +2,8 @@
 
 Takes a target; libc itself describes its structures, for libthread_db's sake. A control block (x86-64: tcbhead_t is
 {tcb, dtv, self, ...}) begins with its own address and has it again. It lies at the end of its thread's stack. Since
-glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list has the others. What
+glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list has the others. Where blocks lie
+above the thread pointer (AArch64), the structure below it has no word of itself: libc's lists alone lead to it. What
 can't be read is absent.
 """
 
@@ -17,6 +18,7 @@ from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.target import MemoryMapping, Target, pieces
 
@@ -46,7 +48,7 @@ SMALL = 1 << 18  # bytes of a mapping that is searched whole: the first thread's
 
 @dataclass(frozen=True)
 class ControlBlock:
-    """A kernel thread's; `address` is its thread pointer, `mapping` the memory that the block lies in."""
+    """A kernel thread's; `address` is its pthread_t, on x86-64 also its thread pointer; `mapping` is its memory."""
 
     tid: int
     address: int
@@ -93,16 +95,21 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
 
 
 def control_blocks(
-    target: Target, maps: Sequence[MemoryMapping], described: Described, stacks: frozenset[int] = frozenset()
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    described: Described,
+    processor: Processor,
+    stacks: frozenset[int] = frozenset(),
 ) -> list[ControlBlock]:
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
-    listed = tuple(_listed(target, maps, described))
-    addresses = dict.fromkeys((*_searched(target, maps, stacks), *listed))
+    names_itself = not processor.tls_is_above
+    listed = listed_blocks(target, maps, described)
+    addresses = dict.fromkeys((*(_searched(target, maps, stacks) if names_itself else ()), *listed))
     found = []
     for address in addresses:
         tid = _number(target, address + described[TID][1])
         mapping = mapping_at(maps, address)
-        if tid > 0 and mapping is not None and _is_block(target, address, address in listed):
+        if tid > 0 and mapping is not None and (not names_itself or _is_block(target, address, address in listed)):
             found.append(ControlBlock(tid, address, mapping))
     return _apart(found)
 
@@ -116,20 +123,20 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[i
                 yield from _own_addresses(start, data)
 
 
-def _listed(target: Target, maps: Sequence[MemoryMapping], described: Described) -> Iterator[int]:
+def listed_blocks(target: Target, maps: Sequence[MemoryMapping], described: Described) -> tuple[int, ...]:
     """The threads in libc's lists; none where their description is not whole, or a list is being changed."""
     lists = _lists(target, maps) if all(name in described for name in OF_LIST) else 0
-    for head in HEADS if lists else ():
-        yield from _of_list(target, described, lists + described[head][1])
+    found = (_of_list(target, described, lists + described[head][1]) for head in (HEADS if lists else ()))
+    return tuple(address for addresses in found for address in addresses)
 
 
 def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
-    """The threads in one list."""
-    node = head
+    """The threads in one list, as far as it leads forth and back (list_t is {next, prev})."""
+    node, next_at = head, described[NEXT][1]
     try:
         for _ in range(MOST_THREADS):
-            node = _word(target, node + described[NEXT][1])
-            if node == head:
+            before, node = node, _word(target, node + next_at)
+            if node == head or _word(target, node + next_at + WORD) != before:
                 return
             yield node - described[NODE][1]
     except MemoryUnreadable:

@@ -182,7 +182,9 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     threads: Mapping[int, PipThread] = {}
     if known is not None:
         at = known[libc_threads.TID][1]
-        threads = pip_threads.find(target, maps, processor, at, records, root.stride, (root.address, root.end), here)
+        listed = libc_threads.listed_blocks(target, maps, known) if processor.tls_is_above else ()
+        area = root.address, root.end
+        threads = pip_threads.find(target, maps, processor, at, records, root.stride, area, here, frozenset(listed))
         for number, thread in threads.items():
             blocks = _blocks(target, known, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)

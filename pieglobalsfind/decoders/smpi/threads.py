@@ -30,7 +30,7 @@ CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 
 @dataclass(frozen=True)
 class SmpiThread:
-    """A kernel thread; `pointer` is its thread pointer, `current` the address of SimGrid's word in it (0: none)."""
+    """A kernel thread; `pointer` is its control block's, `current` the address of SimGrid's word in it (0: none)."""
 
     tid: int
     pointer: int
@@ -47,7 +47,8 @@ def find_threads(
     if known is None:
         return [], None
     place = _place(target, library)
-    return [_thread(target, known, place, block) for block in control_blocks(target, maps, known, stacks)], known
+    blocks = control_blocks(target, maps, known, library.elf.header.processor, stacks)
+    return [_thread(target, known, place, block) for block in blocks], known
 
 
 def _thread(

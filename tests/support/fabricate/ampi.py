@@ -61,6 +61,8 @@ class Job:
     heap_size: int = 0x20000
     heap_at: int = 0  # offset of all that is in the heap
     mixed: tuple[int, ...] = ()  # their stacks hold addresses in another rank's code, too
+    is_aarch64: bool = False  # threads are ucontexts then
+    signature: int = 0  # in the high bits of the pc that a ucontext saves
 
     @property
     def heap(self) -> int:
@@ -72,7 +74,14 @@ class Job:
         return FIRST + SHARE * rank
 
     def context(self, rank: int) -> int:
+        return self.thread(rank) + self.before if self.is_aarch64 else self.pointer(rank)
+
+    def pointer(self, rank: int) -> int:
+        """The rank's saved stack pointer, or near it."""
         return self.begin(rank) + MEGABYTE - 0x200
+
+    def _saved_pc(self, rank: int) -> int:
+        return self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
 
     def copy(self, rank: int) -> int:
         """Where the rank's copy of the program begins."""
@@ -106,7 +115,10 @@ class Job:
         struct.pack_into("<H", data, 56, 6)
         data[64 + 4 * 56 : 64 + 5 * 56] = program_header(2, 6, DYNAMIC, DYNAMIC, 0x60, 0x60)
         data[64 + 5 * 56 : 64 + 6 * 56] = program_header(7, 4, DYNAMIC + 0x800, DYNAMIC + 0x800, 0, TLS_SIZE - 0x40)
-        return bytes(data)
+        return self._machine(bytes(data))
+
+    def _machine(self, elf: bytes) -> bytes:
+        return elf[:18] + struct.pack("<H", 183) + elf[20:] if self.is_aarch64 else elf
 
     def _variables(self) -> bytes:
         data = bytearray(0x1000)
@@ -168,11 +180,20 @@ class Job:
         struct.pack_into("<Q", data, at, token)
         struct.pack_into("<Q", data, at + 0x78, start + 0x600)
         struct.pack_into("<Q", data, at + 0x80, end + TLS_SIZE)
-        struct.pack_into("<QQQQQ", data, at + self.before, self.context(rank), TEXT, end, 0, MEGABYTE)
+        if self.is_aarch64:
+            self._write_ucontext(data, rank, at + self.before)
+        else:
+            struct.pack_into("<QQQQQ", data, at + self.before, self.context(rank), TEXT, end, 0, MEGABYTE)
         struct.pack_into("<Q", data, at + 0x400 + 32, start)
         struct.pack_into("<Q", data, at + 0x600 + 30, self.begin(rank))  # as packed fields happen to look
         last = end - 8 if rank in self.silent else self.begin(rank + 1)
         struct.pack_into("<QQQ", data, at + 0x600 + 56, self.begin(rank), last, end + USED)
+
+    def _write_ucontext(self, data: bytearray, rank: int, at: int) -> None:
+        """Glibc's, of AArch64: flags, link, stack; x0 to x30, sp and pc in the mcontext_t."""
+        struct.pack_into("<QQQQQ", data, at, 0, 0, self.begin(rank), 0, MEGABYTE)
+        registers = [1000 * rank + number for number in range(31)]
+        struct.pack_into("<33Q", data, at + 184, *registers, self.pointer(rank), self._saved_pc(rank) | self.signature)
 
     def _write_tables(self, data: bytearray) -> None:
         """A GroupTable, in it a group that is none and a CkArray, in that a vector of others and one of TCharms."""
@@ -212,9 +233,7 @@ class Job:
 
     def _stack(self, rank: int) -> bytes:
         data = bytearray(MEGABYTE)
-        at = self.context(rank) - self.begin(rank)
-        pc = self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
-        struct.pack_into("<Q", data, at + 0x40, pc)
+        struct.pack_into("<Q", data, self.pointer(rank) - self.begin(rank) + 0x40, self._saved_pc(rank))
         struct.pack_into("<Q", data, MEGABYTE - 0x80, self.copy(rank) + 0x1100)  # where what its main calls returns to
         if rank in self.mixed:
             struct.pack_into("<Q", data, MEGABYTE - 0x88, self.copy((rank + 1) % RANKS) + 0x1100)
@@ -222,7 +241,7 @@ class Job:
 
     def _objects(self, folder: Path) -> list[Mapped]:
         """The program's own object and its copies."""
-        image = shared_object((Symbol("main", 0x1000, 16),))
+        image = self._machine(shared_object((Symbol("main", 0x1000, 16),)))
         found = []
         places: list[tuple[int, str]] = []
         if self.method == "pie":
