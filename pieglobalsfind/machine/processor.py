@@ -26,6 +26,7 @@ class RegisterRule:
 
 
 Layout = tuple[RegisterRule, ...]
+Registers = dict[int, int]  # values by DWARF number
 
 
 def saved_at(places: Mapping[int, int]) -> Layout:
@@ -72,7 +73,8 @@ class Processor:
     `demangle` and `mangle` take a word and the guard. `signal_frame` is None where that is not known.
     `switch_layout` takes what reads memory and a return address; after a call of a function that switches stacks, it
     gives what that has pushed. `is_call` says whether `longest_call` bytes end in an instruction that may be a call.
-    `code_mask`: the bits of a saved return address that are its address. `beyond_it` says what an address past
+    `resumed` takes what reads memory and saved registers; it gives those after the last instructions of libc's own
+    function that saved them, where these are still to come. `code_mask`: the bits of a saved return address that are its address. `beyond_it` says what an address past
     `end_of_user_space` is.
     """
 
@@ -98,6 +100,7 @@ class Processor:
     mangle: Callable[[int, int], int]
     signal_frame: Optional[SignalFrame]
     switch_layout: Callable[[Callable[[int, int], bytes], int], Optional[Layout]]
+    resumed: Callable[[Callable[[int, int], bytes], Registers], Registers]
     longest_call: int
     is_call: Callable[[bytes], bool]
     code_mask: int

@@ -133,6 +133,7 @@ X86_64 = Processor(
     mangle=_mangle,
     signal_frame=_SIGNAL_FRAME,
     switch_layout=switch_layout,
+    resumed=lambda read, registers: registers,
     longest_call=7,
     is_call=_is_call,
     code_mask=_MASK,

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.loader import Loader, word
 from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.processor import Layout
 from pieglobalsfind.machine.x86_64 import FCONTEXT_WITH_GUARD, X86_64
 from pieglobalsfind.model import Region
+from pieglobalsfind.target import Target
 
 FCONTEXT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
-SAVED_SIZE = next(one.offset for one in FCONTEXT if one.dwarf_register == X86_64.stack_pointer)
+SAVED_PC, SAVED_SIZE = (
+    next(one.offset for one in FCONTEXT if one.dwarf_register == number) for number in (X86_64.pc, X86_64.stack_pointer)
+)
 WORDS = struct.Struct("<QQQQQ")
 ENTRY = 8  # bytes before the entry in it
 BUCKET = 24  # bits of an address that several functions do not have in common
@@ -58,10 +61,9 @@ class Form:
         """Whether the first word names the context, which is on the stack; else the words are its beginning."""
         return True
 
-    def saved_pc(self, signature: Signature) -> int:
-        """Where the context of a thread keeps its pc."""
-        pc = self.loader.elf.header.processor.pc
-        return signature.context + next(one.offset for one in self.layout if one.dwarf_register == pc)
+    def saved_pc(self, target: Target, signature: Signature) -> int:
+        """Where a thread continues; raises `MemoryUnreadable`."""
+        return word(target, signature.context + SAVED_PC)
 
     def signature(self, data: bytes, at: int, address: int) -> Optional[Signature]:
         """The signature at offset `at` of bytes that lie at `address`, None if there is none."""
@@ -119,6 +121,13 @@ class UcontextForm(Form):
         """Whether the first word names the context: the words are its beginning."""
         return False
 
+    def saved_pc(self, target: Target, signature: Signature) -> int:
+        """Where a thread continues; raises `MemoryUnreadable`."""
+        processor = self.loader.elf.header.processor
+        words = {one.dwarf_register: word(target, signature.context + one.offset) for one in self.layout}
+        words[processor.pc] &= processor.code_mask
+        return processor.resumed(target.read, words)[processor.pc]
+
     def signature(self, data: bytes, at: int, address: int) -> Optional[Signature]:
         """The signature at offset `at` of bytes that lie at `address`, None if there is none."""
         if at < 0 or at + WORDS.size > len(data):
@@ -134,8 +143,8 @@ class UcontextForm(Form):
         """The signatures in bytes that lie at `start`, by the start of a rank's share in the third word."""
         first = -start % 8
         space, words = self.loader.space, memoryview(data)[first : len(data) - (len(data) - first) % 8].cast("Q")
-        for index, word in enumerate(words):
-            if space.start <= word < space.end and (word - space.start) % space.slot == 0:
+        for index, value in enumerate(words):
+            if space.start <= value < space.end and (value - space.start) % space.slot == 0:
                 signature = self.signature(data, first + 8 * (index - 2), start)
                 if signature is not None:
                     yield signature

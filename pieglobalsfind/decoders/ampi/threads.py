@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import words_of_elements
-from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.search import ranks_here, signatures
 from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
 from pieglobalsfind.errors import MemoryUnreadable
@@ -175,7 +175,7 @@ def _in_use(target: Target, found: Sequence[Signature], layout: Layout) -> list[
 def _has_saved(target: Target, form: Form, signature: Signature) -> bool:
     """Whether a return address into the loader is saved: all switches, and the first start, are calls in its text."""
     try:
-        return form.loader.has_code(word(target, form.saved_pc(signature)) & form.loader.elf.header.processor.code_mask)
+        return form.loader.has_code(form.saved_pc(target, signature))
     except MemoryUnreadable:
         return False
 

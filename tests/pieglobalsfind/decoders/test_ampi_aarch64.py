@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.machine.aarch64 import AARCH64, PC, SP
+from pieglobalsfind.machine.aarch64 import AARCH64, LR, PC, SP
 from pieglobalsfind.model import READY, RUNNING, Absent, Region
 from pieglobalsfind.session.process_view import ProcessView
 from tests.support.fabricate.ampi import MEGABYTE, RANKS, TEXT, USED, Job
@@ -34,9 +34,20 @@ def test_the_whole_truth_of_a_sound_job(tmp_path: Path, method: str, has_tables:
     assert isinstance(table.ranks[2].context, Absent)
 
 
+def test_registers_of_swapcontext(tmp_path: Path) -> None:
+    """It saves its own end as pc; the thread continues where it was called."""
+    job = Job("pip", is_aarch64=True)
+    target = job.target(tmp_path)
+    view = ProcessView(target, decode(target))
+    for number in range(1, RANKS):
+        found = view.contexts.saved(view.rank(number))
+        assert (found[SP], found[PC], found[LR]) == (job.pointer(number), TEXT + 0x20, TEXT + 0x20)
+        assert [found[one] for one in range(2, 30)] == [1000 * number + one for one in range(2, 30)]
+
+
 @pytest.mark.parametrize("signature", [0, SIGNED])
-def test_registers(tmp_path: Path, signature: int) -> None:
-    job = Job("pip", is_aarch64=True, signature=signature)
+def test_registers_of_makecontext(tmp_path: Path, signature: int) -> None:
+    job = Job("pip", is_aarch64=True, signature=signature, is_swapped=False)
     target = job.target(tmp_path)
     view = ProcessView(target, decode(target))
     for number in range(1, RANKS):

@@ -20,6 +20,7 @@ SLOTS = 50
 SHARE = 10 * MEGABYTE  # SLOTS * r // (RANKS + 1) slots
 TEXT = LOADER + 0x1100
 USER = 0x7F0000000000
+SWAP_END = 0x7E0000000A38
 USED = 0x50000  # bytes of isomalloc's share behind the stack
 TLS_SIZE = 0x100
 NAMES = {
@@ -62,6 +63,7 @@ class Job:
     heap_at: int = 0  # offset of all that is in the heap
     mixed: tuple[int, ...] = ()  # their stacks hold addresses in another rank's code, too
     is_aarch64: bool = False  # threads are ucontexts then
+    is_swapped: bool = True  # their contexts are of swapcontext
     signature: int = 0  # in the high bits of the pc that a ucontext saves
 
     @property
@@ -79,6 +81,14 @@ class Job:
     def pointer(self, rank: int) -> int:
         """The rank's saved stack pointer, or near it."""
         return self.begin(rank) + MEGABYTE - 0x200
+
+    def _context_words(self, rank: int) -> list[int]:
+        """Of swapcontext: x0 is 0, x1 its caller; its own end is pc and link register. Of makecontext the pc is code."""
+        words = [1000 * rank + number for number in range(31)]
+        pc = self._saved_pc(rank)
+        if self.is_swapped:
+            words[0], words[1], words[30], pc = 0, pc, SWAP_END, SWAP_END
+        return [*words, self.pointer(rank), pc | self.signature]
 
     def _saved_pc(self, rank: int) -> int:
         return self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
@@ -98,6 +108,9 @@ class Job:
             Mapped(LOADER + 0x2000, 0x1000, self._variables(), str(path), "rw-", 0x2000),
             Mapped(HEAP, self.heap_size, SparseBytes.of({self.heap_at: self._heap()}), "[heap]"),
         ]
+        if self.is_aarch64:
+            code = struct.pack("<3I", 0xD503201F, 0xAA0103FE, 0xD65F03C0)  # nop; mov x30, x1; ret
+            mapped.append(Mapped(SWAP_END & ~0xFFF, 0x1000, SparseBytes.of({SWAP_END & 0xFFF: code}), "/lib/c", "r-x"))
         here = (rank for rank in range(RANKS) if rank not in self.absent)
         stacks = [Mapped(self.begin(rank), MEGABYTE, self._stack(rank)) for rank in here]
         return _Target([*mapped, *stacks, *self._objects(folder)], self.is_live)
@@ -192,8 +205,7 @@ class Job:
     def _write_ucontext(self, data: bytearray, rank: int, at: int) -> None:
         """Glibc's, of AArch64: flags, link, stack; x0 to x30, sp and pc in the mcontext_t."""
         struct.pack_into("<QQQQQ", data, at, 0, 0, self.begin(rank), 0, MEGABYTE)
-        registers = [1000 * rank + number for number in range(31)]
-        struct.pack_into("<33Q", data, at + 184, *registers, self.pointer(rank), self._saved_pc(rank) | self.signature)
+        struct.pack_into("<33Q", data, at + 184, *self._context_words(rank))
 
     def _write_tables(self, data: bytearray) -> None:
         """A GroupTable, in it a group that is none and a CkArray, in that a vector of others and one of TCharms."""
