@@ -26,6 +26,7 @@ from pieglobalsfind.target import MemoryMapping, Target, pieces
 TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
+SIZE = "_thread_db_sizeof_pthread"  # one number: the thread pointer follows the structure where blocks lie above it
 DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
 # What leads to libc's lists of threads: the heads, of those that it has made itself and of others, such as the first
 # one, and the nodes in threads
@@ -37,7 +38,7 @@ MOST_THREADS = 1 << 16
 PAGE = 4096
 Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
 LARGEST_OFFSET = 1 << 16
-LARGEST_STATIC = 1 << 30  # bytes below a thread pointer
+LARGEST_STATIC = 1 << 30  # bytes from a thread pointer
 MOST_MODULES = 1 << 16
 SELF_AT = 16
 WORD = 8
@@ -72,6 +73,9 @@ def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Desc
                     place = loaded.symbol(name)
                     if place is not None:
                         found[name] = _description(target, place)
+                size = loaded.symbol(SIZE) if found else None
+                if size is not None:
+                    found[SIZE] = _number(target, size), 0
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
@@ -222,10 +226,24 @@ def thread_block(target: Target, described: Described, pointer: int, module: int
         return 0
 
 
-def static_offset(target: Target, described: Described, entry: int) -> int:
-    """How far below every thread pointer the object's variables begin; 0 if the loader gave them no such place.
+def block_of(target: Target, described: Described, processor: Processor, thread: int, entry: int) -> int:
+    """Where a thread has the variables of the object with an entry in the loader's list; 0 if that is not known.
 
-    Variant II (ELF Handling For Thread-Local Storage, 3.4.6); -1 and 0 mean that only the vector leads there.
+    By the vector, or, in variant I, by the place above the thread pointer that the loader gave the object: code that
+    uses descriptors (TLSDESC) never fills the vector then. `thread` is the control block's address.
+    """
+    if processor.tls_is_above and described.get(SIZE, (0, 0))[0]:
+        offset = static_offset(target, described, entry)
+        if offset:
+            return thread + described[SIZE][0] + offset
+    return thread_block(target, described, thread, module_of(target, described, entry))
+
+
+def static_offset(target: Target, described: Described, entry: int) -> int:
+    """How far from every thread pointer the object's variables begin; 0 if the loader gave them no such place.
+
+    Below it (variant II) or above (I) (ELF Handling For Thread-Local Storage, 3.4); -1 and 0 mean that only the vector
+    leads there.
     """
     if STATIC_OFFSET not in described:
         return 0
