@@ -86,6 +86,7 @@ AARCH64 = Processor(
     call_preserved=tuple(range(19, 30)),
     integer_arguments=tuple(range(8)),
     kernel_registers=tuple(range(33)),
+    process_registers=("pauth_dmask", "pauth_cmask"),  # which bits of a return address are its signature
     tls_is_above=True,
     relocations=_RELOCATIONS,
     contexts={"fcontext": (_FCONTEXT,), "ucontext": (_UCONTEXT,), "jmp_buf": (_JMP_BUF,)},

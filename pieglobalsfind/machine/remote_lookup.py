@@ -1,4 +1,4 @@
-"""Which layout of the Remote Serial Protocol a processor has; apart from its table, which debuggers load at each start."""
+"""Which layout of the Remote Serial Protocol a processor has; apart from its table, which debuggers load."""
 
 from __future__ import annotations
 

@@ -124,6 +124,7 @@ X86_64 = Processor(
     call_preserved=(RBX, RBP, R12, R13, R14, R15),
     integer_arguments=(RDI, RSI, RDX, RCX, R8, R9),
     kernel_registers=_KERNEL,
+    process_registers=(),
     tls_is_above=False,
     relocations=_RELOCATIONS,
     contexts={"fcontext": (FCONTEXT, FCONTEXT_WITH_GUARD), "ucontext": (UCONTEXT,), "jmp_buf": (JMP_BUF,)},

@@ -1,4 +1,4 @@
-"""x86-64's registers in the Remote Serial Protocol: GDB's own layout (GDB's i386 features; x86-64 psABI, figure 3.36)."""
+"""x86-64's registers in the Remote Serial Protocol: GDB's own layout (its i386 features; x86-64 psABI, figure 3.36)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _SSE_TYPES = """<vector id="v4f" type="ieee_single" count="4"/><vector id="v2d" 
 X86_64_REMOTE = RemoteLayout(
     architecture="i386:x86-64",
     triple="x86_64-pc-linux-gnu",
-    # GDB takes for a Linux target only what has orig_rax, and inferiors that it has not set up yet have this very layout.
+    # GDB takes for a Linux target only what has orig_rax; inferiors that it has not set up yet have this very layout.
     features=(
         Feature("org.gnu.gdb.i386.core", _CORE, _FLAGS_TYPE),
         Feature("org.gnu.gdb.i386.sse", _SSE, _SSE_TYPES),

@@ -1,4 +1,4 @@
-"""AArch64 ranks as processes of stock debuggers on this machine, by `inspector serve`: values as programs print them."""
+"""AArch64 ranks as processes of stock debuggers here, by `inspector serve`: values as programs print them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel threads of an AArch64 process, by libc's lists: their numbers and pthread_self() as the program prints them."""
+"""Kernel threads of an AArch64 process, by libc's lists: numbers and pthread_self() as the program prints them."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader,
 from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
-from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.thread_form import form_of
+from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.threads import NO_THREAD, AmpiThread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.scanned_stacks import with_stacks

@@ -249,7 +249,9 @@ def _thread_blocks(
         thread = common if actor is None or actor.kind != THREAD_KIND else actor_survey.threads.get(actor.context)
         if thread is not None:
             level = OF_RANK if own.method == "fs" or actor is None or actor.kind == THREAD_KIND else OF_THREAD
-            blocks[rank] = tuple(_blocks(target, actor_survey.described, processor, thread, own.objects, entries, level))
+            blocks[rank] = tuple(
+                _blocks(target, actor_survey.described, processor, thread, own.objects, entries, level)
+            )
     return blocks
 
 

@@ -83,7 +83,7 @@ class Job:
         return self.begin(rank) + MEGABYTE - 0x200
 
     def _context_words(self, rank: int) -> list[int]:
-        """Of swapcontext: x0 is 0, x1 its caller; its own end is pc and link register. Of makecontext the pc is code."""
+        """Of swapcontext: x0 is 0, x1 its caller; its own end is pc and link register. Of makecontext pc is code."""
         words = [1000 * rank + number for number in range(31)]
         pc = self._saved_pc(rank)
         if self.is_swapped:
