@@ -26,7 +26,8 @@ def core_of(job: Job, place: Path) -> Path:
     target = LiveTarget(job.pid)
     memory, files = [], []
     for one in target.maps():
-        if not one.readable or "qemu" in one.path or one.end >> 47:
+        is_emulators = "qemu" in one.path or one.end >> 47 or (one.writable and one.executable)
+        if not one.readable or is_emulators:
             continue
         try:
             data = target.read(one.start, one.end - one.start)
@@ -90,7 +91,6 @@ def test_lldb_with_the_extension(aarch64: Aarch64, start_job: StartJob, tmp_path
 
 def check_text(text: str, printed: dict[int, list[str]]) -> None:
     for rank, (_, exported, inner, *_) in printed.items():
-        assert re.search(rf"^ *\*? *{rank} .*\b{re.escape(exported)}$", text, re.MULTILINE), text
-        assert re.search(rf"^ *\*? *{rank} .*\b{re.escape(inner)}$", text, re.MULTILINE), text
-    assert len(re.findall(r"\bdeep\b.*program\.c:", text)) >= 8, text
-    assert len(re.findall(r"blocked +.*MPI_Recv", text)) == RANKS - 1, text
+        assert f"\n{rank}: {exported}\n" in text and f"\n{rank}: {inner}\n" in text, text
+    assert len(re.findall(r"\bdeep\b.*program\.c:", text)) >= 8, text  # in two ranks four times each
+    assert len(re.findall(r"^ +\d +blocked .*MPI_Recv", text, re.MULTILINE)) == RANKS - 1, text
