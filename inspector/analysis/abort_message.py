@@ -23,7 +23,7 @@ def abort_message(stacks: ThreadStacks, stack: ThreadStack) -> str:
 
 
 def charm_message(stacks: ThreadStacks, stack: ThreadStack) -> str:
-    """What CmiAbort() was called with: AMPI gives it what an exception says that nobody caught."""
+    """What CmiAbort() was called with: AMPI gives it the text of an exception that no handler caught."""
     if stack.memory is None:
         return ""
     calls = [stacks.calls(frame)[-1].function.partition("(")[0] for frame in stack.frames]

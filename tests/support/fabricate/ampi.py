@@ -244,12 +244,13 @@ class Job:
     # ---- ranks ----
 
     def _stack(self, rank: int) -> bytes:
-        data = bytearray(MEGABYTE)
-        struct.pack_into("<Q", data, self.pointer(rank) - self.begin(rank) + 0x40, self._saved_pc(rank))
-        struct.pack_into("<Q", data, MEGABYTE - 0x80, self.copy(rank) + 0x1100)  # where what its main calls returns to
+        """Nothing but the frames at its top."""
+        frames = bytearray(0x200)
+        struct.pack_into("<Q", frames, 0x40, self._saved_pc(rank))
+        struct.pack_into("<Q", frames, 0x180, self.copy(rank) + 0x1100)  # where what its main calls returns to
         if rank in self.mixed:
-            struct.pack_into("<Q", data, MEGABYTE - 0x88, self.copy((rank + 1) % RANKS) + 0x1100)
-        return bytes(data)
+            struct.pack_into("<Q", frames, 0x178, self.copy((rank + 1) % RANKS) + 0x1100)
+        return SparseBytes.of({self.pointer(rank) - self.begin(rank): bytes(frames)})
 
     def _objects(self, folder: Path) -> list[Mapped]:
         """The program's own object and its copies."""
