@@ -40,12 +40,13 @@ def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
     """What GDB has read of files, and of their debug files, stays read inside, though it forgets their libraries.
 
     They are nowhere then. Of a path that it is given GDB follows symbolic links, and would not know the file again,
-    unless the path is marked as the target's.
+    unless the path is marked as the target's. Behind a stub such a path is left out: it can't be marked there, and a
+    command of ours that fails would end the user's `continue`.
     """
     is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
     prefix, added = FROM_STUB if is_here else "", []
     try:
-        for number, path in enumerate(paths):
+        for number, path in enumerate(path for path in paths if is_here or path == os.path.realpath(path)):
             with suppress(DebuggerError):  # it only takes longer then
                 execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE + number * APART:#x}")
                 added.append(path)

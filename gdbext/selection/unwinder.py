@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -76,6 +77,9 @@ class RankUnwinder(gdb.unwinder.Unwinder):
             if number < len(known.register_names):
                 name = known.register_names[number]
                 unwind_info.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
+        for name in known.process_registers:
+            with suppress(ValueError, gdb.error):  # this processor, or this core file, has none
+                unwind_info.add_saved_register(name, pending_frame.read_register(name))
         return unwind_info
 
 

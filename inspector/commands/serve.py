@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.machine.x86_64 import X86_64
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
@@ -61,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     members = job_named(options.job, options.target, options.exe)
     kind = ControlledJob if options.control else ServedJob
     source = source_of_one(options.target, options.exe, kind) if members is None else source_of_members(members, kind)
+    if options.control and source.processor is not X86_64:
+        raise UsageError(f"ranks of {source.processor.name} programs can't be controlled", "leave --control out")
     allowed = Permissions(None if rank is None else (rank,), options.all, options.write, options.files, options.control)
     check_ranks(source, rank)
     server = Server(source, allowed, lambda sentence: print_error("inspector", sentence))

@@ -13,13 +13,13 @@ from .packets import as_hex, hexadecimal
 from .rank_process import RankProcess
 from .session import FAILED, FIRST_PID, OK, TRAP, ServeSession
 
-TRIPLE = "x86_64-pc-linux-gnu"
-
 
 def host(session: ServeSession, arguments: bytes) -> bytes:
-    """`qHostInfo`."""
+    """`qHostInfo`: also how many bits of an address are not the signature of a return address."""
     session.is_lldb = True
-    return b"triple:%s;ptrsize:8;endian:little;" % as_hex(TRIPLE)
+    bits = session.source.processor.code_mask.bit_length()
+    addressing = b"addressing_bits:%d;" % bits if bits < 64 else b""
+    return b"triple:%s;ptrsize:8;endian:little;%s" % (as_hex(session.source.registers.triple), addressing)
 
 
 def process(session: ServeSession, arguments: bytes) -> bytes:
@@ -27,7 +27,8 @@ def process(session: ServeSession, arguments: bytes) -> bytes:
     session.begin()
     if session.current is None:
         return FAILED
-    return b"pid:%x;triple:%s;ostype:linux;endian:little;ptrsize:8;" % (FIRST_PID + session.current, as_hex(TRIPLE))
+    triple = as_hex(session.source.registers.triple)
+    return b"pid:%x;triple:%s;ostype:linux;endian:little;ptrsize:8;" % (FIRST_PID + session.current, triple)
 
 
 def thread_suffix(session: ServeSession, arguments: bytes) -> bytes:
@@ -42,7 +43,9 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
     if number is None:
         return FAILED
     rank = session.rank(number)
-    known = {str(one): digits.decode() for one, digits in registers.known_values(rank.known_registers)}
+    known = {
+        str(one): digits.decode() for one, digits in registers.known_values(rank.register_layout, rank.known_registers)
+    }
     name = f"rank {number}: {rank.state}"
     found = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": known}]
     return packets.escaped(json.dumps(found).encode())
@@ -125,7 +128,7 @@ def _process(number: int, rank: RankProcess) -> bytes:
         pid,
         as_hex(name),
         words,
-        as_hex(TRIPLE),
+        as_hex(rank.register_layout.triple),
     )
 
 

@@ -71,6 +71,8 @@ class LoadedFiles:
                 dynamic = next((header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), None)
             except RanklensError:
                 continue
+            if loaded.header.machine != table.processor.elf_machine:  # the emulator's own
+                continue
             if dynamic is None or not loaded.segments or not loaded.is_laid_out(mapping.end - mapping.start):
                 continue
             name = self._name(mapping.path, loaded.build_id, loaded)
@@ -110,7 +112,8 @@ class LoadedFiles:
         except RanklensError:
             return None
         dynamic = next((header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), None)
-        if dynamic is None or not loaded.segments:
+        machine = self._view.table.processor.elf_machine
+        if dynamic is None or not loaded.segments or loaded.header.machine != machine:
             return None
         bias = loaded.load_bias
         return LoadedFile(_file_of(content), VDSO, mapping.start, bias, bias + dynamic)

@@ -19,14 +19,15 @@ MOST_READ = (LARGEST - 64) // 2  # bytes whose digits fit into a packet
 
 def all_registers(session: ServeSession, arguments: bytes) -> bytes:
     """`g`."""
-    return registers.all_values(session.rank(_suffix(session, arguments)).known_registers)
+    rank = session.rank(_suffix(session, arguments))
+    return registers.all_values(rank.register_layout, rank.known_registers)
 
 
 def one_register(session: ServeSession, arguments: bytes) -> bytes:
     """`p NUMBER`."""
     number, _, suffix = arguments.partition(b";")
     rank = session.rank(_suffix(session, b";" + suffix))
-    return registers.value(hexadecimal(number, 1 << 16), rank.known_registers)
+    return registers.value(rank.register_layout, hexadecimal(number, 1 << 16), rank.known_registers)
 
 
 def _suffix(session: ServeSession, arguments: bytes) -> Optional[int]:

@@ -149,8 +149,9 @@ def _features(session: ServeSession, annex: bytes) -> Optional[bytes]:
         return None
     session.begin()
     if session.is_lldb and session.current is not None:
-        return registers.description_of(session.rank().known_registers, session.allowed.control).encode()
-    return registers.description().encode()
+        rank = session.rank()
+        return registers.description_of(rank.register_layout, rank.known_registers, session.allowed.control).encode()
+    return registers.description(session.source.registers).encode()
 
 
 def _auxiliary_vector(session: ServeSession, annex: bytes) -> Optional[bytes]:

@@ -16,7 +16,8 @@ from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.machine.remote import RemoteLayout
+from pieglobalsfind.machine.remote_lookup import layout_of
 from pieglobalsfind.model import RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
@@ -26,7 +27,6 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
-from .registers import FS_BASE
 from .thread_block import ELSEWHERE, MadeUpMemory, identity_of
 from .thread_registers import of_thread
 
@@ -72,9 +72,6 @@ class RankProcess:
     def check(self) -> None:
         """Raise `RanklensError` with the reason if the rank can't be looked at as a process."""
         check_is_here(self.rank)
-        processor = self.view.table.processor
-        if processor is not X86_64:
-            raise UsageError(f"ranks of {processor.name} programs can't be served", "use inspector stacks and globals")
         if isinstance(self.registers, Absent):
             raise RanklensError(self.registers.reason, self.registers.hint)
         if not self.program_name:
@@ -97,12 +94,18 @@ class RankProcess:
             return Absent(error.sentence, error.hint)
 
     @property
+    def register_layout(self) -> RemoteLayout:
+        """Return how debuggers number the registers."""
+        return layout_of(self.view.table.processor)
+
+    @property
     def known_registers(self) -> Mapping[int, int]:
         """Return the registers, none if they are unknown; the thread's pointer leads to the rank's own variables."""
         if isinstance(self.registers, Absent):
             return {}
-        known = {number: value for number, value in self.registers.items() if number != FS_BASE}
-        return {**known, FS_BASE: ELSEWHERE} if self._blocks else known
+        pointer = self.register_layout.thread_pointer
+        known = {number: value for number, value in self.registers.items() if number != pointer}
+        return {**known, pointer: ELSEWHERE} if self._blocks and pointer >= 0 else known
 
     @property
     def pc(self) -> int:

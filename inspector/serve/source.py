@@ -15,8 +15,12 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.elf.target_processor import processor_of_target
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.jobs.members import JobMember, Members
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.machine.remote import RemoteLayout
+from pieglobalsfind.machine.remote_lookup import layout_of
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
@@ -106,6 +110,16 @@ class ServedJob:
         self.pids = tuple(target.pid for target in targets if isinstance(target, LiveTarget))
         if not self.is_live:
             self._moment = moment_of(targets)
+
+    @cached_property
+    def processor(self) -> Processor:
+        """The job's; raises `TargetError` if that is not known."""
+        return processor_of_target(self._targets[0])
+
+    @property
+    def registers(self) -> RemoteLayout:
+        """Return how debuggers number the registers; raises `TargetError` if the processor is not known."""
+        return layout_of(self.processor)
 
     # ---- holding still ----
 

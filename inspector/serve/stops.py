@@ -51,7 +51,7 @@ def _for_lldb(session: ServeSession, number: int) -> Iterator[bytes]:
     rank = session.rank(number)
     yield b"hexname:%s;" % packets.as_hex(f"rank {number}: {rank.state}")
     yield b"threads:%x;thread-pcs:%x;" % (FIRST_PID + number, rank.pc)
-    yield from (b"%02x:%s;" % value for value in registers.known_values(rank.known_registers))
+    yield from (b"%02x:%s;" % value for value in registers.known_values(rank.register_layout, rank.known_registers))
 
 
 # ---- going on ----

@@ -1,4 +1,4 @@
-"""All registers of a stopped thread: what a rank has while it runs, its floating-point and vector registers included.
+"""All registers of a stopped thread: what a rank has while it runs, on x86-64 with floating-point and vector registers.
 
 Takes the kernel's two records of a thread; gives values by DWARF number. Sources: <sys/user.h>, Intel's manual, volume
 1, "Layout of the 64-bit-mode FXSAVE64 Map"; x86-64 psABI, figure 3.36.
@@ -6,10 +6,13 @@ Takes the kernel's two records of a thread; gives values by DWARF number. Source
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Mapping
 
-from pieglobalsfind.targets.ptrace import raw_registers
+from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.model import Absent
+from pieglobalsfind.targets.ptrace import by_dwarf_number, raw_registers
 from pieglobalsfind.targets.traced_threads import floating_point_state
 
 # In the order of `struct user_regs_struct`; -1: the number of a system call, which DWARF does not know.
@@ -26,6 +29,9 @@ def of_thread(tid: int) -> Mapping[int, int]:
     raw = raw_registers(tid)
     if raw is None:
         return {}
+    if os.uname().machine != X86_64.kernel_name:
+        known = by_dwarf_number(raw)
+        return {} if isinstance(known, Absent) else known
     words = struct.unpack_from(f"<{len(KERNEL_ORDER)}Q", raw)
     found = {number: value for number, value in zip(KERNEL_ORDER, words) if number >= 0}
     state = floating_point_state(tid)

@@ -16,6 +16,7 @@ import lldb
 
 from lldbext.breakpoints import ampi_calls
 from lldbext.lldb_api.own_breakpoints import NAME, ours_of, users_of
+from lldbext.lldb_api.registers import processor_of
 from lldbext.lldb_api.run_lldb import DebuggerError, execute, warnings
 from lldbext.lldb_api.target import CORE_PLUGINS
 from lldbext.selection.session import SESSIONS, Session
@@ -116,8 +117,10 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:
     """LLDB calls this when the runtime says what it does; False: the process goes on."""
-    kind, rank = (frame.FindRegister(name).GetValueAsUnsigned() & MASK for name in ("rdi", "rsi"))
-    session = SESSIONS.of(frame.GetThread().GetProcess())
+    process = frame.GetThread().GetProcess()
+    names = processor_of(process.GetTarget()).argument_names[:2]
+    kind, rank = (frame.FindRegister(name).GetValueAsUnsigned() & MASK for name in names)
+    session = SESSIONS.of(process)
     with warnings("breakpoints in ranks may be missing"):
         return follow_event(session, kind, rank - (1 << 32) if rank >> 31 else rank)
     return False

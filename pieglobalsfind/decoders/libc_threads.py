@@ -2,7 +2,8 @@
 
 Takes a target; libc itself describes its structures, for libthread_db's sake. A control block (x86-64: tcbhead_t is
 {tcb, dtv, self, ...}) begins with its own address and has it again. It lies at the end of its thread's stack. Since
-glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list has the others. What
+glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list has the others. Where blocks lie
+above the thread pointer (AArch64), the structure below it has no word of itself: libc's lists alone lead to it. What
 can't be read is absent.
 """
 
@@ -17,6 +18,7 @@ from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.target import MemoryMapping, Target, pieces
 
@@ -24,6 +26,7 @@ from pieglobalsfind.target import MemoryMapping, Target, pieces
 TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
+SIZE = "_thread_db_sizeof_pthread"  # one number: the thread pointer follows the structure where blocks lie above it
 DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
 # What leads to libc's lists of threads: the heads, of those that it has made itself and of others, such as the first
 # one, and the nodes in threads
@@ -35,7 +38,7 @@ MOST_THREADS = 1 << 16
 PAGE = 4096
 Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
 LARGEST_OFFSET = 1 << 16
-LARGEST_STATIC = 1 << 30  # bytes below a thread pointer
+LARGEST_STATIC = 1 << 30  # bytes from a thread pointer
 MOST_MODULES = 1 << 16
 SELF_AT = 16
 WORD = 8
@@ -46,7 +49,7 @@ SMALL = 1 << 18  # bytes of a mapping that is searched whole: the first thread's
 
 @dataclass(frozen=True)
 class ControlBlock:
-    """A kernel thread's; `address` is its thread pointer, `mapping` the memory that the block lies in."""
+    """A kernel thread's; `address` is its pthread_t, on x86-64 also its thread pointer; `mapping` is its memory."""
 
     tid: int
     address: int
@@ -70,6 +73,9 @@ def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Desc
                     place = loaded.symbol(name)
                     if place is not None:
                         found[name] = _description(target, place)
+                size = loaded.symbol(SIZE) if found else None
+                if size is not None:
+                    found[SIZE] = _number(target, size), 0
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
@@ -93,16 +99,21 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
 
 
 def control_blocks(
-    target: Target, maps: Sequence[MemoryMapping], described: Described, stacks: frozenset[int] = frozenset()
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    described: Described,
+    processor: Processor,
+    stacks: frozenset[int] = frozenset(),
 ) -> list[ControlBlock]:
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
-    listed = tuple(_listed(target, maps, described))
-    addresses = dict.fromkeys((*_searched(target, maps, stacks), *listed))
+    names_itself = not processor.tls_is_above
+    listed = listed_blocks(target, maps, described)
+    addresses = dict.fromkeys((*(_searched(target, maps, stacks) if names_itself else ()), *listed))
     found = []
     for address in addresses:
         tid = _number(target, address + described[TID][1])
         mapping = mapping_at(maps, address)
-        if tid > 0 and mapping is not None and _is_block(target, address, address in listed):
+        if tid > 0 and mapping is not None and (not names_itself or _is_block(target, address, address in listed)):
             found.append(ControlBlock(tid, address, mapping))
     return _apart(found)
 
@@ -116,20 +127,20 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[i
                 yield from _own_addresses(start, data)
 
 
-def _listed(target: Target, maps: Sequence[MemoryMapping], described: Described) -> Iterator[int]:
+def listed_blocks(target: Target, maps: Sequence[MemoryMapping], described: Described) -> tuple[int, ...]:
     """The threads in libc's lists; none where their description is not whole, or a list is being changed."""
     lists = _lists(target, maps) if all(name in described for name in OF_LIST) else 0
-    for head in HEADS if lists else ():
-        yield from _of_list(target, described, lists + described[head][1])
+    found = (_of_list(target, described, lists + described[head][1]) for head in (HEADS if lists else ()))
+    return tuple(address for addresses in found for address in addresses)
 
 
 def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
-    """The threads in one list."""
-    node = head
+    """The threads in one list, as far as it leads forth and back (list_t is {next, prev})."""
+    node, next_at = head, described[NEXT][1]
     try:
         for _ in range(MOST_THREADS):
-            node = _word(target, node + described[NEXT][1])
-            if node == head:
+            before, node = node, _word(target, node + next_at)
+            if node == head or _word(target, node + next_at + WORD) != before:
                 return
             yield node - described[NODE][1]
     except MemoryUnreadable:
@@ -217,10 +228,24 @@ def thread_block(target: Target, described: Described, pointer: int, module: int
         return 0
 
 
-def static_offset(target: Target, described: Described, entry: int) -> int:
-    """How far below every thread pointer the object's variables begin; 0 if the loader gave them no such place.
+def block_of(target: Target, described: Described, processor: Processor, thread: int, entry: int) -> int:
+    """Where a thread has the variables of the object with an entry in the loader's list; 0 if that is not known.
 
-    Variant II (ELF Handling For Thread-Local Storage, 3.4.6); -1 and 0 mean that only the vector leads there.
+    By the vector, or, in variant I, by the place above the thread pointer that the loader gave the object: code that
+    uses descriptors (TLSDESC) never fills the vector then. `thread` is the control block's address.
+    """
+    if processor.tls_is_above and described.get(SIZE, (0, 0))[0]:
+        offset = static_offset(target, described, entry)
+        if offset:
+            return thread + described[SIZE][0] + offset
+    return thread_block(target, described, thread, module_of(target, described, entry))
+
+
+def static_offset(target: Target, described: Described, entry: int) -> int:
+    """How far from every thread pointer the object's variables begin; 0 if the loader gave them no such place.
+
+    Below it (variant II) or above (I) (ELF Handling For Thread-Local Storage, 3.4); -1 and 0 mean that only the vector
+    leads there.
     """
     if STATIC_OFFSET not in described:
         return 0

@@ -49,6 +49,7 @@ def registers(target: Target, kind: str, address: int) -> Registers:
             guard = pointer_guard(target, maps)
             found.update((number, processor.demangle(found[number], guard)) for number in processor.mangled)
         found[processor.pc] &= processor.code_mask
+        found = processor.resumed(target.read, found)
         wrong = _wrong(maps, processor, address, found)
         why = why or wrong
         if not wrong:

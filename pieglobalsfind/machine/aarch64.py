@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pieglobalsfind.machine.processor import WORD, Processor, RegisterRule, Relocations, saved_at
+import struct
+from collections.abc import Callable
+
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.machine.processor import WORD, Processor, RegisterRule, Registers, Relocations, saved_at
 
 EM_AARCH64 = 183
 FP, LR, SP, PC = 29, 30, 31, 32
@@ -36,6 +40,27 @@ _UCONTEXT = saved_at({number: 184 + WORD * number for number in range(33)})
 _JMP_BUF = saved_at({**{number: WORD * (number - 19) for number in range(19, 30)}, PC: 88, SP: 104})
 
 
+# Pointer authentication signs with the bits above (48-bit user addresses).
+_CODE_MASK = (1 << 48) - 1
+# The last instructions of glibc's swapcontext (sysdeps/unix/sysv/linux/aarch64/swapcontext.S)
+_NOP, _MOVE_LR, _RETURN = 0xD503201F, 0xAA0103FE, 0xD65F03C0  # nop; mov x30, x1; ret
+
+
+def _resumed(read: Callable[[int, int], bytes], registers: Registers) -> Registers:
+    """After swapcontext's end, which it saves as pc and link register: its caller's address is in x1."""
+    pc = registers.get(PC)
+    if pc is None or registers.get(LR) != pc or 1 not in registers:
+        return registers
+    try:
+        code = struct.unpack("<3I", read(pc, 12))
+    except MemoryUnreadable:
+        return registers
+    if (code[1:] if code[0] == _NOP else code[:2]) != (_MOVE_LR, _RETURN):
+        return registers
+    caller = registers[1] & _CODE_MASK
+    return {**registers, PC: caller, LR: caller}
+
+
 def _mix(value: int, guard: int) -> int:
     """Do or undo PTR_MANGLE (sysdeps/unix/sysv/linux/aarch64/sysdep.h)."""
     return value ^ guard
@@ -61,6 +86,7 @@ AARCH64 = Processor(
     call_preserved=tuple(range(19, 30)),
     integer_arguments=tuple(range(8)),
     kernel_registers=tuple(range(33)),
+    process_registers=("pauth_dmask", "pauth_cmask"),  # which bits of a return address are its signature
     tls_is_above=True,
     relocations=_RELOCATIONS,
     contexts={"fcontext": (_FCONTEXT,), "ucontext": (_UCONTEXT,), "jmp_buf": (_JMP_BUF,)},
@@ -70,9 +96,10 @@ AARCH64 = Processor(
     mangle=_mix,
     signal_frame=None,
     switch_layout=lambda read, pc: None,
+    resumed=_resumed,
     longest_call=4,
     is_call=_is_call,
-    code_mask=(1 << 48) - 1,  # pointer authentication signs with the bits above (48-bit user addresses)
+    code_mask=_CODE_MASK,
     end_of_user_space=1 << 48,
     beyond_it="above 48 bits",
 )

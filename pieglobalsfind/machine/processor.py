@@ -26,6 +26,7 @@ class RegisterRule:
 
 
 Layout = tuple[RegisterRule, ...]
+Registers = dict[int, int]  # values by DWARF number
 
 
 def saved_at(places: Mapping[int, int]) -> Layout:
@@ -65,15 +66,17 @@ class Processor:
     """One processor under Linux with glibc. Registers are DWARF numbers.
 
     `kernel_name` is uname's word. `register_names` are GDB's and LLDB's, by number. `kernel_registers` are the numbers
-    of NT_PRSTATUS's words in their order (-1: the word has none). `return_address` is the column of unwind tables that
+    of NT_PRSTATUS's words in their order (-1: the word has none), `process_registers` GDB's names of what all threads
+    of a process have alike. `return_address` is the column of unwind tables that
     holds it: the pc itself where calls push it, the link register where they don't (`pushes_return_address`).
     `tls_is_above`: blocks of static TLS lie above the thread pointer (variant I). `contexts` are the layouts of each
     kind of saved context (`decoders/saved_context.py`), `mangled` the registers that a jmp_buf holds mangled:
     `demangle` and `mangle` take a word and the guard. `signal_frame` is None where that is not known.
     `switch_layout` takes what reads memory and a return address; after a call of a function that switches stacks, it
     gives what that has pushed. `is_call` says whether `longest_call` bytes end in an instruction that may be a call.
-    `code_mask`: the bits of a saved return address that are its address. `beyond_it` says what an address past
-    `end_of_user_space` is.
+    `resumed` takes what reads memory and saved registers; it gives those after the last instructions of libc's own
+    function that saved them, where these are still to come. `code_mask`: the bits of a saved return address that are
+    its address. `beyond_it` says what an address past `end_of_user_space` is.
     """
 
     elf_machine: int
@@ -89,6 +92,7 @@ class Processor:
     call_preserved: tuple[int, ...]
     integer_arguments: tuple[int, ...]
     kernel_registers: tuple[int, ...]
+    process_registers: tuple[str, ...]
     tls_is_above: bool
     relocations: Relocations
     contexts: Mapping[str, tuple[Layout, ...]]
@@ -98,6 +102,7 @@ class Processor:
     mangle: Callable[[int, int], int]
     signal_frame: Optional[SignalFrame]
     switch_layout: Callable[[Callable[[int, int], bytes], int], Optional[Layout]]
+    resumed: Callable[[Callable[[int, int], bytes], Registers], Registers]
     longest_call: int
     is_call: Callable[[bytes], bool]
     code_mask: int

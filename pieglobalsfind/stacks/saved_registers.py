@@ -101,7 +101,7 @@ class Contexts:
         }
         if self._processor.pc in registers:
             registers[self._processor.pc] &= self._processor.code_mask
-        return registers
+        return self._processor.resumed(self._target.read, registers)
 
     def _check(self, rank: Rank, context: int, registers: dict[int, int]) -> None:
         """The stack pointer may be the stack's very end: then nothing is pushed yet."""

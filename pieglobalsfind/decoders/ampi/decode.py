@@ -1,7 +1,7 @@
 """Ranks of stock Charm++/AMPI without a hook, whatever the privatization method: the runtime's own data.
 
 Takes a target; gives the table with true rank numbers, copies, stacks and saved contexts, or None if the target is not
-AMPI. Nothing is believed that does not validate, and threads other than fcontext on x86-64 are not decoded.
+AMPI. Nothing is believed that does not validate; threads have the form that stock builds for the processor have.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader,
 from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
+from pieglobalsfind.decoders.ampi.thread_form import form_of
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
-from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, AmpiThread, find_threads, used_end
+from pieglobalsfind.decoders.ampi.threads import NO_THREAD, AmpiThread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.errors import MemoryUnreadable
@@ -112,7 +113,7 @@ def _table(
         method=images.method,
         objects=images.objects,
         ranks=ranks,
-        context_layout=LAYOUT,
+        context_layout=form_of(loader).layout,
         entry_function=loader.entry,
         entry_function_size=loader.entry_size,
         warnings=tuple(warnings),

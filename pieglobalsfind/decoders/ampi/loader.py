@@ -15,7 +15,7 @@ from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.machine.x86_64 import EM_X86_64
+from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.target import MemoryMapping, Target
 
 START, END, SLOT, COUNT = "_ZL14isomallocStart", "_ZL12isomallocEnd", "_ZL8slotsize", "_ZL7nChunks"
@@ -131,7 +131,7 @@ def _exports(target: Target, mapping: MemoryMapping) -> bool:
 
 def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     loaded = LoadedElf(target.read, mapping.start)
-    if loaded.header.machine != EM_X86_64 or loaded.symbol(EXPORTED) is None:
+    if loaded.header.machine not in PROCESSORS or loaded.symbol(EXPORTED) is None:
         return None
     path = target.open_path(mapping.path)
     if path is None:

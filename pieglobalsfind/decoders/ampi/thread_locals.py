@@ -59,7 +59,8 @@ def _only_thread(target: Target, maps: Sequence[MemoryMapping], loader: Loader, 
     if len(loader.currents) != 1:
         return None
     first = min((thread.tid for thread in target.threads()), default=0)  # the process's first thread runs them
-    pointers = [block.address for block in libc_threads.control_blocks(target, maps, described) if block.tid == first]
+    blocks = libc_threads.control_blocks(target, maps, described, loader.elf.header.processor)
+    pointers = [block.address for block in blocks if block.tid == first]
     return pointers[0] if len(pointers) == 1 else None
 
 
@@ -88,7 +89,8 @@ class _Blocks:
         self, elf_object: Object, entry: int, is_own: bool, thread: Optional[AmpiThread]
     ) -> Iterator[TlsBlock]:
         """By the rank's thread pointer, if it has one and the object a static offset; else by the kernel thread's."""
-        offset = libc_threads.static_offset(self._target, self._described, entry)
+        is_above = self._loader.elf.header.processor.tls_is_above
+        offset = 0 if is_above else libc_threads.static_offset(self._target, self._described, entry)
         if self._loader.tls is not None and offset:
             pointer = rank_pointer(thread, *self._loader.tls) if thread is not None else None
             if pointer is not None:
@@ -99,5 +101,5 @@ class _Blocks:
                 yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, OF_RANK if is_own else OF_THREAD)
 
     def _dynamic(self, pointer: int, entry: int) -> int:
-        module = libc_threads.module_of(self._target, self._described, entry)
-        return libc_threads.thread_block(self._target, self._described, pointer, module)
+        processor = self._loader.elf.header.processor
+        return libc_threads.block_of(self._target, self._described, processor, pointer, entry)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import words_of_elements
-from pieglobalsfind.decoders.ampi.loader import Loader, word
-from pieglobalsfind.decoders.ampi.search import FORM, LAYOUT, SAVED_PC, Form, Signature, ranks_here, signatures
+from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.search import ranks_here, signatures
+from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
 
-__all__ = ["LAYOUT", "NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_end"]
+__all__ = ["NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_end"]
 
 REACH = 0x200  # a thread structure begins at most so far before its context
 TOKEN_SIZE = 0x100
@@ -36,7 +37,8 @@ SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no 
 class AmpiThread:
     """A thread: where its structure begins, its saved context, its stack; `words` are the structure's own.
 
-    `is_saved`: its context has a return address into the loader, as all that are not running have.
+    `is_saved`: its context has a return address into the loader, as all that are not running have. `context_at` is
+    where the pointer to the saved context is, 0 of a context that is a part of the structure.
     """
 
     address: int
@@ -44,11 +46,7 @@ class AmpiThread:
     is_saved: bool
     stack: Region
     words: tuple[int, ...]
-
-    @property
-    def context_at(self) -> int:
-        """Where the pointer to the saved context is: behind the structure's own words."""
-        return self.address + 8 * len(self.words)
+    context_at: int
 
 
 Living = tuple[tuple[int, ...], Signature]  # the words from the structure's start to the context, and what follows
@@ -69,19 +67,21 @@ def find_threads(
     if living is None:
         return None
     threads: dict[int, Union[AmpiThread, Absent]] = {}
+    form = form_of(loader)
     for words, signature in living:
         number = loader.space.rank_at(signature.stack.start)
         if number is None:
             continue
         start = signature.address - 8 * len(words)
-        thread = AmpiThread(start, signature.context, _has_saved(target, loader, signature), signature.stack, words)
+        is_saved, context_at = _has_saved(target, form, signature), signature.address if form.context_moves else 0
+        thread = AmpiThread(start, signature.context, is_saved, signature.stack, words, context_at)
         threads[number] = SEVERAL if number in threads else thread
     return threads
 
 
 def living_threads(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[list[Living]]:
     """The threads of the ranks that are in the process; None if their layout does not validate."""
-    form = Form(loader)
+    form = form_of(loader)
     return threads_of_elements(target, words_of_elements(target, loader), form) or _searched(target, maps, form)
 
 
@@ -98,7 +98,7 @@ def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form:
 
 def _layouts(target: Target, words: Sequence[int], form: Form) -> Iterator[tuple[int, Layout]]:
     """(which word of an element points to its thread, the thread's layout), as far as it validates."""
-    structures = read_many(target, [(start, REACH + FORM.size) for start in words])
+    structures = read_many(target, [(start, REACH + form.size) for start in words])
     for offset, (start, data) in enumerate(zip(words, structures)):
         for signature in form.within(data or b"", start):
             if 0 < signature.address - start < REACH:
@@ -109,7 +109,7 @@ def _layouts(target: Target, words: Sequence[int], form: Form) -> Iterator[tuple
 def _read_threads(target: Target, starts: Sequence[int], layout: Layout, form: Form) -> list[Living]:
     """The threads that begin at some places and validate, read together."""
     living: list[Living] = []
-    structures = read_many(target, [(start, layout.before + FORM.size) for start in starts])
+    structures = read_many(target, [(start, layout.before + form.size) for start in starts])
     tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
     for start, data, token in zip(starts, structures, tokens):
         signature = form.signature(data, layout.before, start) if data is not None else None
@@ -139,7 +139,7 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Opti
                 form.loader.space.rank_at(signature.stack.start) for _, signature in living
             }:
                 break
-    if not layouts and any(_has_saved(target, form.loader, signature) for signature in found):
+    if not layouts and any(_has_saved(target, form, signature) for signature in found):
         return None
     return living
 
@@ -172,10 +172,10 @@ def _in_use(target: Target, found: Sequence[Signature], layout: Layout) -> list[
     ]
 
 
-def _has_saved(target: Target, loader: Loader, signature: Signature) -> bool:
+def _has_saved(target: Target, form: Form, signature: Signature) -> bool:
     """Whether a return address into the loader is saved: all switches, and the first start, are calls in its text."""
     try:
-        return loader.has_code(word(target, signature.context + SAVED_PC))
+        return form.loader.has_code(form.saved_pc(target, signature))
     except MemoryUnreadable:
         return False
 

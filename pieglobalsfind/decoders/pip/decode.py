@@ -184,9 +184,11 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     threads: Mapping[int, PipThread] = {}
     if known is not None:
         at = known[libc_threads.TID][1]
-        threads = pip_threads.find(target, maps, processor, at, records, root.stride, (root.address, root.end), here)
+        listed = libc_threads.listed_blocks(target, maps, known) if processor.tls_is_above else ()
+        area = root.address, root.end
+        threads = pip_threads.find(target, maps, processor, at, records, root.stride, area, here, frozenset(listed))
         for number, thread in threads.items():
-            blocks = _blocks(target, known, objects, placements[number], thread, held[number])
+            blocks = _blocks(target, known, processor, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(library.task) for library in libraries if library is not own}
     lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
@@ -223,6 +225,7 @@ def _is_sound(target: Target, entry: int) -> bool:
 def _blocks(
     target: Target,
     known: Mapping[str, tuple[int, int]],
+    processor: Processor,
     objects: Sequence[Object],
     copies: Sequence[Placement],
     thread: PipThread,
@@ -235,8 +238,7 @@ def _blocks(
     for entry in entries:
         elf_object = places.get(link_maps.link(target, entry).bias)
         if elf_object is not None and elf_object.tls_size:
-            module = libc_threads.module_of(target, known, entry)
-            block = libc_threads.thread_block(target, known, thread.pointer, module)
+            block = libc_threads.block_of(target, known, processor, thread.pointer, entry)
             if block:
                 yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, 0)
 

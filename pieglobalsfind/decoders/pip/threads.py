@@ -2,13 +2,14 @@
 
 Takes the tasks' records; gives threads and stacks. Versions differ in where a record keeps its pthread_t, so it is
 looked for: one way (offsets of at most two pointers within what PiP has allocated, then of the word) has to lead to a
-control block for most tasks, each its own. A control block begins with a pointer to itself and has another one.
+control block for most tasks, each its own. A control block begins with a pointer to itself and has another one
+(x86-64), or is one of those that libc lists.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
@@ -29,7 +30,7 @@ Way = tuple[int, ...]
 
 @dataclass(frozen=True)
 class PipThread:
-    """A task's kernel thread; `pointer` is its thread pointer."""
+    """A task's kernel thread; `pointer` is its control block's, on x86-64 also its thread pointer."""
 
     tid: int
     pointer: int
@@ -45,13 +46,19 @@ def find(
     size: int,
     area: tuple[int, int],
     here: Mapping[int, KernelThread],
+    listed: Container[int] = (),
 ) -> dict[int, PipThread]:
     """The threads by the task's number; `at` is where a control block has the thread's id.
 
-    `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id.
+    `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id, `listed`
+    the control blocks in libc's lists, which alone tell them on processors whose blocks do not name themselves.
     """
+
+    def is_block(address: int) -> bool:
+        return address in listed if processor.tls_is_above else _is_block(target, address)
+
     left = iter(range(MOST_POINTERS))
-    ways = {number: _ways(target, record, size, area, left) for number, record in records.items()}
+    ways = {number: _ways(target, record, size, area, left, is_block) for number, record in records.items()}
     best: dict[int, int] = {}
     for way in sorted({way for found in ways.values() for way in found}, key=lambda one: (len(one), one)):
         blocks = {number: found[way] for number, found in ways.items() if way in found}
@@ -61,7 +68,14 @@ def find(
     return {number: one for number, one in threads.items() if one is not None}
 
 
-def _ways(target: Target, record: int, size: int, area: tuple[int, int], left: Iterator[int]) -> dict[Way, int]:
+def _ways(
+    target: Target,
+    record: int,
+    size: int,
+    area: tuple[int, int],
+    left: Iterator[int],
+    is_block: Callable[[int], bool],
+) -> dict[Way, int]:
     """By the way from a record to them, the control blocks that it leads to; `left` ends when enough was followed."""
     found: dict[Way, int] = {}
     waiting: list[tuple[Way, int, int]] = [((), record, size)]
@@ -72,7 +86,7 @@ def _ways(target: Target, record: int, size: int, area: tuple[int, int], left: I
             if area[0] <= value < area[1]:
                 if len(way) < DEPTH:
                     waiting.append((here, value, length))
-            elif _is_block(target, value):
+            elif is_block(value):
                 found[here] = value
     return found
 

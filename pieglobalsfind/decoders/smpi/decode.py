@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders.libc_threads import Described, module_of, thread_block
+from pieglobalsfind.decoders.libc_threads import Described, block_of
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import Saved, layout_of, saved_contexts
@@ -174,7 +174,7 @@ def _table(
         return redirections(target, maps, library, actor_survey.actors, program)
 
     own = images(target, maps, stacks, tuple(actor_survey.actors), is_one_job, segments)
-    blocks = _thread_blocks(target, actor_survey, own)
+    blocks = _thread_blocks(target, library.elf.header.processor, actor_survey, own)
     ranks = [
         _rank(actor_survey, rank, (*own.placements.get(rank, ()), *blocks.get(rank, ())))
         for rank in actor_survey.actors
@@ -233,7 +233,9 @@ def _made(
     )
 
 
-def _thread_blocks(target: Target, actor_survey: ActorSurvey, own: SmpiImages) -> dict[int, tuple[TlsBlock, ...]]:
+def _thread_blocks(
+    target: Target, processor: Processor, actor_survey: ActorSurvey, own: SmpiImages
+) -> dict[int, tuple[TlsBlock, ...]]:
     """By rank, the thread-local variables of its own copies: each copy is a TLS module of its own, the program one.
 
     Actors that SimGrid switches are all on one kernel thread, unless it runs several at once (contexts/nthreads).
@@ -247,13 +249,16 @@ def _thread_blocks(target: Target, actor_survey: ActorSurvey, own: SmpiImages) -
         thread = common if actor is None or actor.kind != THREAD_KIND else actor_survey.threads.get(actor.context)
         if thread is not None:
             level = OF_RANK if own.method == "fs" or actor is None or actor.kind == THREAD_KIND else OF_THREAD
-            blocks[rank] = tuple(_blocks(target, actor_survey.described, thread, own.objects, entries, level))
+            blocks[rank] = tuple(
+                _blocks(target, actor_survey.described, processor, thread, own.objects, entries, level)
+            )
     return blocks
 
 
 def _blocks(
     target: Target,
     described: Described,
+    processor: Processor,
     thread: SmpiThread,
     objects: Sequence[Object],
     entries: Sequence[tuple[int, int]],
@@ -261,7 +266,6 @@ def _blocks(
 ) -> Iterator[TlsBlock]:
     for entry, index in entries:
         size = objects[index].tls_size
-        module = module_of(target, described, entry) if size else 0
-        block = thread_block(target, described, thread.pointer, module)
+        block = block_of(target, described, processor, thread.pointer, entry) if size else 0
         if block:
             yield TlsBlock(index, block, size, False, level)

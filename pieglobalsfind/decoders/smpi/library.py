@@ -13,7 +13,7 @@ from typing import Optional
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.machine.x86_64 import EM_X86_64
+from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -62,13 +62,13 @@ class SimgridLibrary:
 
 
 def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[SimgridLibrary]:
-    """None if the target has no such library, or for another processor than x86-64."""
+    """None if the target has no such library, or for a processor without a table."""
     for file in of_files(maps, NAME):
         if file.offset == 0 and file.readable:
             try:
                 elf = LoadedElf(target.read, file.start)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-            if elf.header.machine == EM_X86_64 and elf.is_relocated:
+            if elf.header.machine in PROCESSORS and elf.is_relocated:
                 return SimgridLibrary(target, elf, file.path)
     return None

@@ -16,8 +16,10 @@ from pieglobalsfind.decoders.libc_threads import (
     Described,
     control_blocks,
     descriptions,
+    module_of,
     thread_block,
 )
+from pieglobalsfind.decoders.smpi.copies import entries
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import word_at
 from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
@@ -30,7 +32,7 @@ CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 
 @dataclass(frozen=True)
 class SmpiThread:
-    """A kernel thread; `pointer` is its thread pointer, `current` the address of SimGrid's word in it (0: none)."""
+    """A kernel thread; `pointer` is its control block's, `current` the address of SimGrid's word in it (0: none)."""
 
     tid: int
     pointer: int
@@ -46,8 +48,9 @@ def find_threads(
     known = descriptions(target, maps)
     if known is None:
         return [], None
-    place = _place(target, library)
-    return [_thread(target, known, place, block) for block in control_blocks(target, maps, known, stacks)], known
+    place = _place(target, maps, library, known)
+    blocks = control_blocks(target, maps, known, library.elf.header.processor, stacks)
+    return [_thread(target, known, place, block) for block in blocks], known
 
 
 def _thread(
@@ -62,14 +65,23 @@ def _thread(
     return SmpiThread(control_block.tid, control_block.address, control_block.mapping, current, context)
 
 
-def _place(target: Target, library: SimgridLibrary) -> Optional[tuple[int, int]]:
+def _place(
+    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, known: Described
+) -> Optional[tuple[int, int]]:
     """The library's TLS module, and where in its block the current context is."""
     symbol = library.symbol(CURRENT)
-    try:
-        module = word_at(target, _module_slot(target, library.elf)) if symbol else 0
-    except MemoryUnreadable:
-        return None
+    module = _module(target, maps, library, known) if symbol else 0
     return (module, symbol - library.elf.load_bias) if 0 < module <= MOST_MODULES else None
+
+
+def _module(target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, known: Described) -> int:
+    """By a relocation; a library that uses descriptors (TLSDESC, AArch64's default) has none, and its entry tells."""
+    try:
+        return word_at(target, _module_slot(target, library.elf))
+    except MemoryUnreadable:
+        bias = library.elf.load_bias
+        entry = next((entry for entry, loaded_at, _ in entries(target, maps) if loaded_at == bias), 0)
+        return module_of(target, known, entry) if entry else 0
 
 
 def _module_slot(target: Target, elf: LoadedElf) -> int:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.decoders.libc_threads import control_blocks, descriptions
+from pieglobalsfind.machine.processor import Processor
+from pieglobalsfind.machine.x86_64 import X86_64
 from pieglobalsfind.targets.live import LiveTarget
 from tests.support.running import Job, StartJob
 
@@ -44,11 +46,10 @@ int main(int count, char **words) {
 """
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    source, path = tmp_path / "threads.c", tmp_path / "threads"
+def compiled(compiler: str, folder: Path) -> Path:
+    source, path = folder / "threads.c", folder / "threads"
     source.write_text(SOURCE)
-    words = ["gcc", "-pthread", f"-DTHREADS={THREADS}", str(source), "-o", str(path)]
+    words = [compiler, "-pthread", f"-DTHREADS={THREADS}", str(source), "-o", str(path)]
     subprocess.run(words, check=True, timeout=120)
     return path
 
@@ -60,15 +61,19 @@ def told(job: Job) -> dict[int, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("options", [[], ["without guard pages"]], ids=["guarded", "neighbours"])
-def test_every_thread_has_its_own(options: list[str], program: Path, start_job: StartJob) -> None:
-    job = start_job(program, *options)
+def test_every_thread_has_its_own(options: list[str], tmp_path: Path, start_job: StartJob) -> None:
+    job = start_job(compiled("gcc", tmp_path), *options)
     job.wait_for("ready")
+    check(job, X86_64)
+
+
+def check(job: Job, processor: Processor) -> None:
     truth = told(job)
     assert len(truth) == THREADS + 1
     target = LiveTarget(job.pid)
     described = descriptions(target, target.maps())
     assert described is not None
-    found = {block.tid: block for block in control_blocks(target, target.maps(), described)}
+    found = {block.tid: block for block in control_blocks(target, target.maps(), described, processor)}
     assert {tid: control_block.address for tid, control_block in found.items()} == {
         tid: block for tid, (block, _) in truth.items()
     }

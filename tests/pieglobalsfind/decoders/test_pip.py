@@ -12,6 +12,7 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.pip import decode as pip
 from pieglobalsfind.decoders.pip import threads
+from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.x86_64 import X86_64
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.ranks.translate import Translator
@@ -29,11 +30,13 @@ def copy_of(rank: Rank, number: int) -> int:
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize(
-    ("listed", "own"), [(True, False), (False, False), (False, True)], ids=["glibc 2.35", "older glibc", "PiP's glibc"]
+    "how",
+    [{}, {"namespaces_listed": False}, {"namespaces_listed": False, "own_glibc": True}, {"is_aarch64": True}],
+    ids=["glibc 2.35", "older glibc", "PiP's glibc", "AArch64"],
 )
-def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, listed: bool, own: bool) -> None:
+def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, how: dict[str, bool]) -> None:
     """The records of v2 and v3 differ in all but where they are."""
-    job = Job(version, namespaces_listed=listed, own_glibc=own)
+    job = Job(version, **how)  # type: ignore[arg-type]
     target = job.target(tmp_path)
     table = decode(target)
     assert (table.runtime, table.method, table.rank_count, table.warnings) == ("PiP", "pipthread", 4, ())
@@ -48,6 +51,13 @@ def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, li
         assert blocks == [TlsBlock(program.index, job.thread_locals(rank.rank), TLS_SIZE, False, 0)]
         owner = Translator(table, target.maps()).owner(job.program(rank.rank) + 0x2008)
         assert (owner.rank, owner.object, owner.offset) == (rank.rank, program.index, 0x2008)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_on_aarch64_a_thread_that_libc_does_not_list_is_not_guessed(tmp_path: Path, version: int) -> None:
+    table = decode(Job(version, is_aarch64=True, unlisted=(1,)).target(tmp_path))
+    assert table.processor is AARCH64
+    assert [(rank.state, rank.kernel_thread) for rank in table.ranks] == [(RUNNING, 5000), (READY, 0), (RUNNING, 5002)]
 
 
 def test_the_root_is_no_rank(tmp_path: Path) -> None:

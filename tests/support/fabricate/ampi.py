@@ -20,6 +20,7 @@ SLOTS = 50
 SHARE = 10 * MEGABYTE  # SLOTS * r // (RANKS + 1) slots
 TEXT = LOADER + 0x1100
 USER = 0x7F0000000000
+SWAP_END = 0x7E0000000A38
 USED = 0x50000  # bytes of isomalloc's share behind the stack
 TLS_SIZE = 0x100
 NAMES = {
@@ -61,6 +62,9 @@ class Job:
     heap_size: int = 0x20000
     heap_at: int = 0  # offset of all that is in the heap
     mixed: tuple[int, ...] = ()  # their stacks hold addresses in another rank's code, too
+    is_aarch64: bool = False  # threads are ucontexts then
+    is_swapped: bool = True  # their contexts are of swapcontext
+    signature: int = 0  # in the high bits of the pc that a ucontext saves
 
     @property
     def heap(self) -> int:
@@ -72,7 +76,22 @@ class Job:
         return FIRST + SHARE * rank
 
     def context(self, rank: int) -> int:
+        return self.thread(rank) + self.before if self.is_aarch64 else self.pointer(rank)
+
+    def pointer(self, rank: int) -> int:
+        """The rank's saved stack pointer, or near it."""
         return self.begin(rank) + MEGABYTE - 0x200
+
+    def _context_words(self, rank: int) -> list[int]:
+        """Of swapcontext: x0 is 0, x1 its caller; its own end is pc and link register. Of makecontext pc is code."""
+        words = [1000 * rank + number for number in range(31)]
+        pc = self._saved_pc(rank)
+        if self.is_swapped:
+            words[0], words[1], words[30], pc = 0, pc, SWAP_END, SWAP_END
+        return [*words, self.pointer(rank), pc | self.signature]
+
+    def _saved_pc(self, rank: int) -> int:
+        return self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
 
     def copy(self, rank: int) -> int:
         """Where the rank's copy of the program begins."""
@@ -89,6 +108,9 @@ class Job:
             Mapped(LOADER + 0x2000, 0x1000, self._variables(), str(path), "rw-", 0x2000),
             Mapped(HEAP, self.heap_size, SparseBytes.of({self.heap_at: self._heap()}), "[heap]"),
         ]
+        if self.is_aarch64:
+            code = struct.pack("<3I", 0xD503201F, 0xAA0103FE, 0xD65F03C0)  # nop; mov x30, x1; ret
+            mapped.append(Mapped(SWAP_END & ~0xFFF, 0x1000, SparseBytes.of({SWAP_END & 0xFFF: code}), "/lib/c", "r-x"))
         here = (rank for rank in range(RANKS) if rank not in self.absent)
         stacks = [Mapped(self.begin(rank), MEGABYTE, self._stack(rank)) for rank in here]
         return _Target([*mapped, *stacks, *self._objects(folder)], self.is_live)
@@ -106,7 +128,10 @@ class Job:
         struct.pack_into("<H", data, 56, 6)
         data[64 + 4 * 56 : 64 + 5 * 56] = program_header(2, 6, DYNAMIC, DYNAMIC, 0x60, 0x60)
         data[64 + 5 * 56 : 64 + 6 * 56] = program_header(7, 4, DYNAMIC + 0x800, DYNAMIC + 0x800, 0, TLS_SIZE - 0x40)
-        return bytes(data)
+        return self._machine(bytes(data))
+
+    def _machine(self, elf: bytes) -> bytes:
+        return elf[:18] + struct.pack("<H", 183) + elf[20:] if self.is_aarch64 else elf
 
     def _variables(self) -> bytes:
         data = bytearray(0x1000)
@@ -168,11 +193,19 @@ class Job:
         struct.pack_into("<Q", data, at, token)
         struct.pack_into("<Q", data, at + 0x78, start + 0x600)
         struct.pack_into("<Q", data, at + 0x80, end + TLS_SIZE)
-        struct.pack_into("<QQQQQ", data, at + self.before, self.context(rank), TEXT, end, 0, MEGABYTE)
+        if self.is_aarch64:
+            self._write_ucontext(data, rank, at + self.before)
+        else:
+            struct.pack_into("<QQQQQ", data, at + self.before, self.context(rank), TEXT, end, 0, MEGABYTE)
         struct.pack_into("<Q", data, at + 0x400 + 32, start)
         struct.pack_into("<Q", data, at + 0x600 + 30, self.begin(rank))  # as packed fields happen to look
         last = end - 8 if rank in self.silent else self.begin(rank + 1)
         struct.pack_into("<QQQ", data, at + 0x600 + 56, self.begin(rank), last, end + USED)
+
+    def _write_ucontext(self, data: bytearray, rank: int, at: int) -> None:
+        """Glibc's, of AArch64: flags, link, stack; x0 to x30, sp and pc in the mcontext_t."""
+        struct.pack_into("<QQQQQ", data, at, 0, 0, self.begin(rank), 0, MEGABYTE)
+        struct.pack_into("<33Q", data, at + 184, *self._context_words(rank))
 
     def _write_tables(self, data: bytearray) -> None:
         """A GroupTable, in it a group that is none and a CkArray, in that a vector of others and one of TCharms."""
@@ -213,16 +246,15 @@ class Job:
     def _stack(self, rank: int) -> bytes:
         """Nothing but the frames at its top."""
         frames = bytearray(0x200)
-        pc = self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
-        struct.pack_into("<Q", frames, 0x40, pc)
+        struct.pack_into("<Q", frames, 0x40, self._saved_pc(rank))
         struct.pack_into("<Q", frames, 0x180, self.copy(rank) + 0x1100)  # where what its main calls returns to
         if rank in self.mixed:
             struct.pack_into("<Q", frames, 0x178, self.copy((rank + 1) % RANKS) + 0x1100)
-        return SparseBytes.of({self.context(rank) - self.begin(rank): bytes(frames)})
+        return SparseBytes.of({self.pointer(rank) - self.begin(rank): bytes(frames)})
 
     def _objects(self, folder: Path) -> list[Mapped]:
         """The program's own object and its copies."""
-        image = shared_object((Symbol("main", 0x1000, 16),))
+        image = self._machine(shared_object((Symbol("main", 0x1000, 16),)))
         found = []
         places: list[tuple[int, str]] = []
         if self.method == "pie":

@@ -7,7 +7,7 @@ and private offsets of libc are others than any real libc's: only what it descri
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -17,7 +17,7 @@ from tests.support.fabricate.elf_file import Symbol, program_header, shared_obje
 from tests.support.fabricate.memory import Mapped, MemoryTarget
 
 HEAP, AREA, ROOT_PROGRAM = 0x555600000000, 0x555700000000, 0x555500000000
-DATA, DYNAMIC, HASH, STRINGS, SYMBOLS = 0x2000, 0x2400, 0x2500, 0x2600, 0x2700  # vaddrs
+DATA, DYNAMIC, HASH, SYMBOLS, STRINGS = 0x2000, 0x2400, 0x2500, 0x2600, 0x2800  # vaddrs
 PROGRAM, LIBPIP, LIBC, LIBPTHREAD = 0, 0x100000, 0x200000, 0x300000  # of a namespace's objects
 STACK_SIZE, BLOCK_AT = 0x10000, 0xF000
 TID_AT, VECTOR_AT, MODULE_AT = 0x1D0, 0x48, 0x90  # no real libc's
@@ -28,6 +28,16 @@ DESCRIBED = {
     "_thread_db_dtv_t_pointer_val": (64, 0),
     "_thread_db_link_map_l_tls_modid": (64, MODULE_AT),
 }
+# What leads to the threads where they don't name themselves: heads of lists in the loader, nodes in threads
+NODE_AT, USED_AT, USER_AT = 0x160, 0x30, 0x50
+DESCRIBED_LISTS = {
+    "_thread_db_rtld_global__dl_stack_used": (128, USED_AT),
+    "_thread_db_rtld_global__dl_stack_user": (128, USER_AT),
+    "_thread_db_pthread_list": (128, NODE_AT),
+    "_thread_db_list_t_next": (64, 0),
+}
+SYSTEM_LOADER = 0x7F8000000000
+LISTS = SYSTEM_LOADER + DATA + 0x800  # _rtld_global
 MODULE = 3
 TLS_SIZE = 0x40
 
@@ -58,6 +68,8 @@ class Job:
     stripped: bool = False
     namespaces_listed: bool = True  # glibc 2.35 and newer
     undescribed: bool = False  # libpthread without `.symtab`
+    is_aarch64: bool = False
+    unlisted: tuple[int, ...] = ()  # AArch64: tasks whose thread is not in libc's lists
     own_glibc: bool = False  # PiP's, of 2.28: each program knows its list, and libpthread's .symtab what libc describes
 
     def namespace(self, task: int) -> int:
@@ -135,16 +147,20 @@ class Job:
                 mapped += self._libpthread(folder, base + LIBPTHREAD)
         for task in (-1, *self.present):
             mapped.append(Mapped(self.stack(task), STACK_SIZE, self._stack(task)))
+        if self.is_aarch64:
+            mapped += self._system_loader(folder)
         return _Target(mapped, kernel_threads=tuple(self._threads()))
 
     def _threads(self) -> Sequence[KernelThread]:
         alive = [one for one in self.present if one not in self.ended]
         if self.is_process_mode:
             alive = [one for one in alive if one == self.looks_from]
+        pointer, pc = (31, 32) if self.is_aarch64 else (7, 16)
         threads = [
-            KernelThread(self.tid(one), {7: self.block(one) - 0x800, 16: self.program(one) + 0x1010}) for one in alive
+            KernelThread(self.tid(one), {pointer: self.block(one) - 0x800, pc: self.program(one) + 0x1010})
+            for one in alive
         ]
-        first = KernelThread(self.tid(-1), {7: self.block(-1) - 0x800, 16: 0})
+        first = KernelThread(self.tid(-1), {pointer: self.block(-1) - 0x800, pc: 0})
         return threads if self.is_process_mode and alive else [first, *threads]
 
     def _object(
@@ -157,7 +173,25 @@ class Job:
         tls: bool = False,
         describes: bool = False,
     ) -> list[Mapped]:
-        names = list(DESCRIBED) if describes else []
+        described = {**DESCRIBED, **(DESCRIBED_LISTS if self.is_aarch64 else {})} if describes else {}
+        values = {
+            name: (0x40 + 16 * at, struct.pack("<III", bits, 1, offset))
+            for at, (name, (bits, offset)) in enumerate(described.items())
+        }
+        return self._exporting(folder, name, base, build_id, values, debug, tls)
+
+    def _exporting(
+        self,
+        folder: Path,
+        name: str,
+        base: int,
+        build_id: bytes,
+        exports: Mapping[str, tuple[int, bytes]],
+        debug: int = 0,
+        tls: bool = False,
+    ) -> list[Mapped]:
+        """An object whose data has `exports`, by name (offset, bytes)."""
+        names = list(exports)
         data = bytearray(0x1000)
         tags = [(4, base + HASH), (5, base + STRINGS), (6, base + SYMBOLS), (21, debug), (0, 0)]
         for at, tag in enumerate(tags):
@@ -169,10 +203,10 @@ class Job:
         struct.pack_into(f"<{len(chain)}I", data, HASH - DATA + 12, *chain)
         texts = b"\0"
         for at, one in enumerate(names):
-            struct.pack_into(
-                "<IBBHQQ", data, SYMBOLS - DATA + 24 * (at + 1), len(texts), 0x11, 0, 1, DATA + 0x40 + 16 * at, 12
-            )
-            struct.pack_into("<III", data, 0x40 + 16 * at, DESCRIBED[one][0], 1, DESCRIBED[one][1])
+            place, content = exports[one]
+            symbol = (len(texts), 0x11, 0, 1, DATA + place, len(content))
+            struct.pack_into("<IBBHQQ", data, SYMBOLS - DATA + 24 * (at + 1), *symbol)
+            data[place : place + len(content)] = content
             texts += one.encode() + b"\0"
         data[STRINGS - DATA : STRINGS - DATA + len(texts)] = texts
         return self._mapped(folder, name, base, self._file((), build_id, tls), bytes(data))
@@ -214,6 +248,8 @@ class Job:
         data = bytearray(shared_object(symbols, build_id))
         struct.pack_into("<H", data, 56, 6 if tls else 5)
         data[64 + 4 * 56 : 64 + 5 * 56] = program_header(2, 6, DYNAMIC, DYNAMIC, 0x100, 0x100)
+        if self.is_aarch64:
+            struct.pack_into("<H", data, 18, 183)
         if tls:
             data[64 + 5 * 56 : 64 + 6 * 56] = program_header(7, 4, 0x2000, 0x2000, TLS_SIZE, TLS_SIZE)
         return bytes(data)
@@ -262,15 +298,38 @@ class Job:
                     struct.pack_into("<Q", data, entry - HEAP + MODULE_AT, MODULE)
         return bytes(data)
 
+    def _system_loader(self, folder: Path) -> list[Mapped]:
+        """It has lists of threads: those that libc made, and the first."""
+        heads = bytearray(0x80)
+        for at, nodes in ((USED_AT, self._nodes(True)), (USER_AT, self._nodes(False))):
+            ring = [LISTS + at, *nodes]
+            struct.pack_into("<QQ", heads, at, ring[1 % len(ring)], ring[-1])
+        exports = {"_rtld_global": (LISTS - SYSTEM_LOADER - DATA, bytes(heads))}
+        return self._exporting(folder, "ld-linux-aarch64.so.1", SYSTEM_LOADER, b"\x06" * 20, exports)
+
+    def _nodes(self, is_made: bool) -> list[int]:
+        tasks = [one for one in self.present if one not in self.unlisted] if is_made else [-1]
+        return [self.block(one) + NODE_AT for one in tasks]
+
     def _stack(self, task: int) -> bytes:
         data = bytearray(STACK_SIZE)
         block = self.block(task)
+        if self.is_aarch64:
+            self._write_node(data, task)
+        else:
+            struct.pack_into("<QQQ", data, BLOCK_AT, block, 0, block)
         tid = 0 if task in self.ended else self.tid(task)
-        struct.pack_into("<QQQ", data, BLOCK_AT, block, 0, block)
         struct.pack_into("<i", data, BLOCK_AT + TID_AT, tid)
         struct.pack_into("<Q", data, BLOCK_AT + VECTOR_AT, block - 0x400)
         struct.pack_into("<QQ", data, BLOCK_AT - 0x400 + 16 * MODULE, self.thread_locals(task), 0)
         return bytes(data)
+
+    def _write_node(self, data: bytearray, task: int) -> None:
+        ring = [LISTS + (USER_AT if task < 0 else USED_AT), *self._nodes(task >= 0)]
+        node = self.block(task) + NODE_AT
+        if node in ring:
+            at = ring.index(node)
+            struct.pack_into("<QQ", data, BLOCK_AT + NODE_AT, ring[(at + 1) % len(ring)], ring[at - 1])
 
 
 class _Target(MemoryTarget):
