@@ -190,7 +190,11 @@ class Extension:
             with warnings("breakpoints of ranks that are gone may be there"):
                 self.breakpoints.forget(gdb.selected_inferior().num)
                 self.face.inferiors.executed()
-        self.face.state().focus.original_loaded(path_in_target(event.new_objfile))
+        path = path_in_target(event.new_objfile)
+        if not inferiors.is_moving:
+            with warnings("a step in a process that a rank has forked may run on"):
+                inferiors.forked(path)
+        self.face.state().focus.original_loaded(path)
         self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:

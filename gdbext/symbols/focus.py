@@ -133,6 +133,23 @@ class Focus:
         self._remove(self._instead)
         self._instead, self._main_program = (), ""
 
+    def has_out(self, path: str) -> bool:
+        """Whether GDB has forgotten a file's own symbols for those of ranks."""
+        return path in self._out
+
+    def inherit(self, parent: Focus) -> None:
+        """Have the symbols of the process that this one was forked from: the copies lie where they do there."""
+        placed = tuple(loaded_symbols for loaded_symbols in parent._placed if not loaded_symbols.is_main)
+        self._files, self._objects = dict(parent._files), dict(parent._objects)
+        self.moving = True
+        try:
+            with uninterrupted():
+                for loaded_symbols in placed:
+                    execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                self._placed, self._program, self.rank = placed, program_path(), parent.rank
+        finally:
+            self.moving = False
+
     def original_loaded(self, path: str) -> None:
         """GDB has read symbols of `path` by itself."""
         if not self.moving and path in self._out:

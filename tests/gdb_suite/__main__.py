@@ -67,7 +67,7 @@ def parsed() -> argparse.Namespace:
 def build_launcher(launcher: Path) -> None:
     """What runs a program of the suite in ranks, for the board to copy."""
     libraries = ROOT / "build" / "runtime" / "lib"
-    options = ["-O1", "-s", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lrankmpi"]
+    options = ["-O1", "-s", "-Wl,--build-id=none", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lrankmpi"]
     subprocess.run(["gcc", str(HERE / "launcher.c"), "-o", str(launcher), *options], check=True)
 
 
@@ -91,6 +91,7 @@ def run_one(suite: Path, folder: Path, way: str, file: str) -> str:
         **os.environ,
         "RANKLENS_PYTHON": sys.executable,
         "RANKLENS_LAUNCHER": str(folder / LAUNCHER),
+        "LD_BIND_NOW": "1",  # as rankrun, which binds all calls before it copies code
     }
     with (place / "output").open("w") as output:
         process = subprocess.Popen(

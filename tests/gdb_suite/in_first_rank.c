@@ -1,7 +1,6 @@
 /* in_first_rank.c: the main of every program of the suite in a rank. Rank 0 runs the program's own main; all other
- * ranks wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger.
- *
- * Started without rankrun, as some tests do and programs that execute others, it is an ordinary process. */
+ * ranks wait in MPI_Recv until it exits. Started without rankrun, it is an ordinary process, which runs the same main.
+ * With HOLD in the environment both stop before it, for a debugger. */
 #include <mpi.h>
 
 #include <stdlib.h>
@@ -18,6 +17,12 @@ static void release(void) {
         MPI_Send(&word, 1, MPI_INT, rank, TAG, MPI_COMM_WORLD);
 }
 
+__attribute__((noinline)) int main_in_process(int argc, char **argv, char **environment) {
+    if (getenv(HOLD))
+        __asm__ volatile("int3"); // no function of a library, whose source would be the one to list
+    return main(argc, argv, environment);
+}
+
 int main_in_first_rank(int argc, char **argv, char **environment) {
     int rank, word;
     MPI_Init(&argc, &argv);
@@ -28,9 +33,7 @@ int main_in_first_rank(int argc, char **argv, char **environment) {
         return 0;
     }
     atexit(release);
-    if (getenv(HOLD))
-        __asm__ volatile("int3"); // no function of a library, whose source would be the one to list
-    return main(argc, argv, environment);
+    return main_in_process(argc, argv, environment);
 }
 
 int __libc_start_main(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void),
@@ -39,7 +42,7 @@ int __libc_start_main(int (*)(int, char **, char **), int, char **, void (*)(voi
 __attribute__((used, section(".interp"))) static const char loader[] = "/lib64/ld-linux-x86-64.so.2";
 
 __attribute__((used)) static void begin_alone(long *stack, void (*at_exit)(void)) {
-    __libc_start_main(main, (int)stack[0], (char **)(stack + 1), NULL, NULL, at_exit, stack);
+    __libc_start_main(main_in_process, (int)stack[0], (char **)(stack + 1), NULL, NULL, at_exit, stack);
 }
 
 // What the kernel enters, by the System V ABI for x86-64: the arguments on the stack, the loader's function in %rdx.

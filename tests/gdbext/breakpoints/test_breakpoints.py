@@ -286,6 +286,7 @@ ask("kill")
     assert later == [1, 2, 2], "of a rank's first hit GDB does not know"
     assert again == [1, 1, 1]
     assert f"Breakpoint 1 already hit once by rank {last}\n" in told["shown"], told["shown"]
+    assert "\tbreakpoint already hit 1 time\n" in told["shown"], "in the table, too: GDB has counted all of them"
 
 
 def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
