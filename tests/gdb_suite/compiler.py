@@ -3,7 +3,8 @@
 Programs are linked with in_process.c, whose code the kernel enters. Those for ranks are linked with in_first_rank.c as
 well, and the `main` that the runtime enters is that file's: only the entry of the dynamic symbol table is changed, so
 the debugger's symbols are those of the program. Those for processes are as like them as they can be: independent of
-their position, not static, and with all their symbols exported. The ordinary compilers make shared libraries.
+their position, not static, with all their symbols exported, and with the runtime's library, of which they use nothing.
+The ordinary compilers make shared libraries.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ RANK, NATIVE = "rank", "native"
 ORDINARY = {"cc": "gcc", "cxx": "g++", "fort": "gfortran"}
 NO_PROGRAM = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "-dumpversion", "-dumpmachine", "-v"}
 ENTRY, OURS, ALONE = b"main", b"main_in_first_rank", b"begin_in_process"
+AS_IN_RANKS = ("-pie", "-rdynamic", f"-Wl,-e,{ALONE.decode()}")
 E_ENTRY = slice(0x18, 0x20)
 SHT_DYNSYM = 11  # ELF gABI, figure 4-9
 STATIC = {"-static", "-static-pie"}
@@ -60,7 +62,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         begins = compiled(Path(folder), "gcc", "in_process")
         if way == NATIVE:
-            return subprocess.call([compiler, *options, begins, "-pie", "-rdynamic", f"-Wl,-e,{ALONE.decode()}"])
+            return subprocess.call([compiler, *options, begins, *AS_IN_RANKS, *runtime()])
         exported = [f"-Wl,--export-dynamic-symbol={symbol.decode()}" for symbol in (OURS, ALONE)]
         libraries = f"-Wl,-rpath,{ROOT / 'build' / 'runtime' / 'lib'}"
         ranks = compiled(Path(folder), str(BIN / "rankcc"), "in_first_rank")
@@ -69,6 +71,12 @@ def main() -> int:
     if status == 0 and program.exists():
         enter_ours(program)
     return status
+
+
+def runtime() -> list[str]:
+    """The options that have a program load the runtime's library, and with it others, without a use for it."""
+    libraries = os.environ["RANKLENS_SUITE_LIBRARIES"]
+    return [f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-Wl,--no-as-needed", "-lrankmpi", "-Wl,--as-needed"]
 
 
 def compiled(folder: Path, compiler: str, name: str) -> str:
