@@ -101,10 +101,12 @@ class Focus:
         self._late_libraries.forget()
 
     def forget(self) -> None:
-        """Another process runs: GDB has dropped what belonged to the last one.
+        """Another process runs: GDB has dropped what belonged to the last one, whose files may have been built anew.
 
         What stands for the main program stays until `restore_program`.
         """
+        self._files.clear()
+        self._debug_files.clear()
         if self._placed:
             self._displays.save()
         self._instead = (
