@@ -136,9 +136,10 @@ _FORTRAN_DATA = (
     *("p *(float *)&__BLNK__", "x/1fw &__BLNK__", "p (int)settings_"),
     *("p (int)__fields_MOD_counter", "x/2dw &__fields_MOD_counter", "p __fields_MOD_fill"),
 )
+_NOT_LISTED = ("no_such_variable", "primes", "title")  # constants: a process's core file does not hold them
 # The same values by other commands and formats, and in frames further out.
 _C_OUTER = (
-    *(f"target variable {name}" for name in _C_GLOBALS if name.isidentifier() and name != "no_such_variable"),
+    *(f"target variable {name}" for name in _C_GLOBALS if name.isidentifier() and name not in _NOT_LISTED),
     *("target variable matrix[1][2]", "target variable *head", "target variable head->next->id"),
     *(f"p/x {one}" for one in ("counter", "counter + 1", "spacing[1]", "matrix[1]")),
     *(f"p/x {one}" for one in ("primes", "small", "wide", "octets")),
@@ -149,17 +150,18 @@ _C_OUTER = (
     *(f"expr -f d -- {one}" for one in ("counter", "primes", "cells[0].centre", "packed")),
     *("memory read -f x -s 4 -c 4 &matrix", "memory read -f f -s 8 -c 2 spacing", "x/4xb &wide", "x/2xw primes"),
     *("memory read -t double -c 2 spacing", "parray 3 spacing", "parray 3 primes", "p *cells@2", "expr -T -- counter"),
-    *("v counter", "v -g", "p &cells[0]", "p cells[rank].level", "p (long)counter_pointer - (long)&counter"),
+    *("v counter", "p &cells[0]", "p cells[rank].level", "p (long)counter_pointer - (long)&counter"),
 )
 _C_INNER = (
     *("v cell", "v *cell", "v cell->name", "v -T shift", "v &shift", "v scale", "v note", "p &shift", "p shift.x"),
+    *("p cell->level", "p/x cell->id", "v cell->level", "p cell->centre", "v cell->centre"),
     *("p *cell->next", "p cell == head", "p cell->next == head->next", "p/x rank", "p sizeof(*cell)", "p &cell->name"),
     *("expr -- cell->id * 2", "expr -f x -- rank", "v -d no-run-target *cell", "v -P 1 cell", "p counter + rank"),
     *("target variable counter", "target variable cells", "p -- shift"),
     *("po cell->id", "p cell->bounds", "v cell->bounds"),
 )
 _C_BELOW = {
-    "measure": ("v mark", "v how", "p &mark", "p how == kernels[0]", "p/x count", "v factor", "p &how", "up", "down"),
+    "measure": ("v mark", "v how", "v -T mark", "p how == kernels[0]", "p/x count", "v factor", "p &how", "up", "down"),
     "descend": (
         *("v depth", "v path", "v *here", "p *here"),
         *("p depth + 1", "p &depth", "p/x depth", "p here->id", "v -T here"),
@@ -179,7 +181,7 @@ _CXX_OUTER = (
     *("v argc", "v rank", "v driver", "v *driver", "v -T rank", "p rank + 1", "p argc == 2", "p/x rank", "p &rank"),
     *("memory read -f d -s 4 -c 1 &table.size_", "x/1dw &table.size_", "p (void *)&table == (void *)table.self_"),
     *("p table.self_->size_", "p *table.self_", "p table.cells_[0]", "p table.cells_[1]", "parray 2 table.cells_"),
-    *("p history.size", "p no_such_name", "p geometry::no_such_name", "up", "down"),
+    *("p no_such_name", "p geometry::no_such_name", "down"),
 )
 _CXX_BELOW = {
     "stages::checkpoint": (
@@ -194,7 +196,7 @@ _CXX_BELOW = {
     ),
     "stages::Stage::run": (
         *("v value", "v name", "v step", "v next"),
-        *("v corner_count", "v -T value", "p value + corner_count", "p &value"),
+        *("v corner_count", "v -T value", "p value + 1", "p &value"),
         *("p this->name", "p sizeof(shape)", "v &value", "frame variable -T", "expr -- value * 3"),
         *("p/x corner_count", "p &step", "p &name", "p this == &next", "source info"),
     ),
@@ -218,7 +220,7 @@ _FORTRAN_BELOW = {
         *("source list -c 5", "source info", "up"),
         *("down", "p depth", "thread backtrace -s 2", "p here"),
     ),
-    "MAIN__": ("source list -c 5", "source info", "down", "p rank", "target variable counter", "thread backtrace -s 4"),
+    "MAIN__": ("source list -c 5", "source info", "down", "p rank", "target variable counter", "frame variable --no-args"),
 }
 _CXX_GLOBALS = (
     *("table", "&table", "table.size_", "history", "history[0]", "grid", "census", "members", "greeting", "short_text"),
