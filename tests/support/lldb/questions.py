@@ -220,7 +220,7 @@ _FORTRAN_BELOW = {
         *("source list -c 5", "source info", "up"),
         *("down", "p depth", "thread backtrace -s 2", "p here"),
     ),
-    "MAIN__": ("source list -c 5", "source info", "down", "p rank", "target variable counter", "frame variable --no-args"),
+    "MAIN__": ("source list -c 5", "source info", "down", "p rank", "p ranks", "frame variable --no-args"),
 }
 _CXX_GLOBALS = (
     *("table", "&table", "table.size_", "history", "history[0]", "grid", "census", "members", "greeting", "short_text"),
