@@ -11,7 +11,7 @@ from tests.support.gdb.session import Session
 from tests.support.running import built
 
 RANKS = 3
-LIBRARY = "int pend(int x) { return x + 4; }\n"
+LIBRARY = "int deeper(int x) { return x + 4; }\nint pend(int x) { return deeper(x); }\n"
 PROGRAM = """#include <mpi.h>
 int turn = 0;
 int pend(int x);
@@ -25,8 +25,10 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.mark.parametrize("runs", [1, 2])
-def test_every_rank_stops_where_the_condition_holds(session: Session, rankrun: Path, tmp_path: Path, runs: int) -> None:
+@pytest.mark.parametrize("disabled", [False, True])
+def test_every_rank_stops_where_the_condition_holds(
+    session: Session, rankrun: Path, tmp_path: Path, disabled: bool
+) -> None:
     """As symbols move the library has its new place before GDB knows the program's variables there."""
     for name, text in (("pend.c", LIBRARY), ("program.c", PROGRAM)):
         (tmp_path / name).write_text(text)
@@ -36,10 +38,16 @@ def test_every_rank_stops_where_the_condition_holds(session: Session, rankrun: P
     subprocess.run([str(built("rankcc")), "-g", *link], check=True)
     told = session.run(
         f"""
-        ask("break pend if turn == 1")
-        for _ in range({runs}):
-            gdb.execute("run")
+        ask("break main")
+        gdb.execute("run")
+        ask("break deeper if turn == 1")
+        if {disabled}:
+            gdb.execute("disable 2")
+        gdb.execute("run")
+        gdb.execute("delete 1")
+        gdb.execute("enable 2")
         stops = []
+        gdb.execute("continue")
         while gdb.selected_inferior().pid and len(stops) < 20:
             stops.append([value("$_rank"), value("turn"), value("x")])
             gdb.execute("continue")
