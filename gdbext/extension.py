@@ -115,8 +115,10 @@ class Extension:
         self._changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
-        is_lost = any(map(catches_in_code, stopped_at)) or (hit and self.face.has_originals())
-        if is_lost and not any(one.commands or one.temporary for one in stopped_at):  # GDB has still to act on these
+        moves = hit and (self.face.inferiors.are_several or self.face.has_originals())
+        is_lost = moves or any(map(catches_in_code, stopped_at))
+        left = [one for one in stopped_at if one.is_valid()]
+        if is_lost and not any(one.commands or one.temporary for one in left):  # GDB has still to act on these
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -191,7 +193,11 @@ class Extension:
             with warnings("breakpoints of ranks that are gone may be there"):
                 self.breakpoints.forget(gdb.selected_inferior().num)
                 self.face.inferiors.executed()
-        self.face.state().focus.original_loaded(path_in_target(event.new_objfile))
+        path = path_in_target(event.new_objfile)
+        if not inferiors.is_moving:
+            with warnings("a step in a process that a rank has forked may run on"):
+                inferiors.forked(path)
+        self.face.state().focus.original_loaded(path)
         self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
@@ -246,6 +252,7 @@ class Extension:
         self._unread_libraries.settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
+            forget_hit()
             self.face.selection.forget("GDB's symbols have changed")
         if self._follow_thread():
             self._show()

@@ -15,12 +15,35 @@ from typing import Any, Optional, Union
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
-from gdbext.gdb_api import frame
+from gdbext.gdb_api import frame, hooks
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_automatic
+from gdbext.gdb_api.typed_command import typed_option
 
 SHORT = "..."
-BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
+NAMES = "bt|backtrace|where"
+BACKTRACE = rf"(?:{NAMES})(?:\s+(-?[1-9]\d{{0,8}}))?\s*"
+
+HOOKS = {
+    "hook-backtrace": "maintenance ranklens-learn-option",
+    "hookpost-backtrace": "maintenance ranklens-forget-option",
+}
+
+
+class TypedAmount:
+    """The value of `bt -frame-arguments` that the user has typed: GDB does not let filters know it."""
+
+    value = ""
+
+    @classmethod
+    def learn(cls) -> None:
+        """Before a backtrace."""
+        cls.value = typed_option(NAMES, r"-frame-a[a-z-]*")
+
+    @classmethod
+    def forget(cls) -> None:
+        """After it."""
+        cls.value = ""
 
 
 class RankFrame(FrameDecorator):
@@ -78,7 +101,7 @@ def is_special(found: gdb.Frame) -> bool:
 
 def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
     """One piece for each argument, of which GDB prints as much as its settings and options ask for."""
-    text = frame.arguments_text(found)
+    text = frame.arguments_text(found, TypedAmount.value)
     symbols = {symbol.print_name: symbol for symbol in (frame.parameters(found) if text else ())}
     if text == SHORT:  # by `set print frame-arguments presence`
         yield from (shortened(found, symbol) for symbol in symbols.values())
@@ -188,6 +211,9 @@ def ranklens_texts(value: gdb.Value) -> Optional[TextPrinter]:
     return None if text is None else TextPrinter(text)
 
 
-def install_printer() -> None:
-    """Let GDB print text values as they are."""
+def bind() -> None:
+    """Let GDB print text values as they are, and learn how much of arguments is asked for."""
     gdb.pretty_printers.insert(0, ranklens_texts)
+    hooks.Called(HOOKS["hook-backtrace"], TypedAmount.learn)
+    hooks.Called(HOOKS["hookpost-backtrace"], TypedAmount.forget)
+    hooks.define(HOOKS)

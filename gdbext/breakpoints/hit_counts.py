@@ -1,7 +1,8 @@
 """How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
 
 Takes hits as they happen; prints them after `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
-breakpoint, which can't be set, is taken over before it is shown: what GDB does not know it shall not say.
+breakpoint, which can only be set to 0, is taken over before it is shown, unless GDB has counted all hits: what GDB does
+not know it shall not say.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ class Hits:
                 self.notice(user, None)
 
     def take_over(self, users: Iterator[gdb.Breakpoint]) -> None:
-        """Leave GDB's counts of these at 0."""
+        """Leave GDB's counts of these at 0 where ranks have hit them that GDB does not count."""
         for user in users:
             self.notice(user, None)
-            user.hit_count = 0
-            self._counted[user.number] = 0
+            if self.of(user.number) != int(user.hit_count):
+                user.hit_count = 0
+                self._counted[user.number] = 0
 
     def forget(self, number: int) -> None:
         """Drop the counts of a deleted breakpoint."""

@@ -27,7 +27,7 @@ from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of
+from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
@@ -267,6 +267,8 @@ class Breakpoints:
         self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
+            for user in filter(follows, gdb.breakpoints()):
+                renew_condition(user)
             self._share_out()
             self.settle()
 

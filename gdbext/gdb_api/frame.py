@@ -40,15 +40,19 @@ def describe(frame: gdb.Frame, variables: bool) -> Frame:
     )
 
 
-def line_of(frame: gdb.Frame) -> str:
-    """GDB's line for a frame, without its number: `0x... in solve (n=4) at solver.c:81`."""
-    line = execute(f"frame apply level {frame.level()} echo")
+def line_of(frame: gdb.Frame, amount: str = "") -> str:
+    """GDB's line for a frame, without its number: `0x... in solve (n=4) at solver.c:81`.
+
+    `amount`: a value of `set print frame-arguments` that is another one than the user's setting.
+    """
+    setting = f"with print frame-arguments {amount} -- " if amount else ""
+    line = execute(f"{setting}frame apply level {frame.level()} echo")
     return line.partition(" ")[2].strip()
 
 
-def arguments_text(frame: gdb.Frame) -> str:
+def arguments_text(frame: gdb.Frame, amount: str = "") -> str:
     """`n=4, grid=...` as GDB prints it in backtraces; "" if it knows none."""
-    line, name = line_of(frame), frame.name()
+    line, name = line_of(frame, amount), frame.name()
     start = line.find(f"{name} (") if name else -1
     if start < 0:
         return ""

@@ -62,6 +62,8 @@ class PrintedLocation:
             self._enabled = wanted
 
 
+INVALID = r"(?m)^\d+\.\d+ +N\*"
+
 Location = Union["gdb.BreakpointLocation", PrintedLocation]
 
 
@@ -84,6 +86,19 @@ def printed_locations(number: int) -> list[PrintedLocation]:
 def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
     """Where a breakpoint stands in an inferior."""
     return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
+
+
+def renew_condition(breakpoint: gdb.Breakpoint) -> None:
+    """Enable the locations where GDB has found a breakpoint's condition invalid, if it is valid there now.
+
+    As symbols move one file has its new place before the others, and GDB does not know their variables there. It would
+    keep such a location disabled (`N*` in its list).
+    """
+    if not breakpoint.condition or breakpoint.pending or breakpoint.number < 0:
+        return
+    if re.search(INVALID, execute(f"maint info breakpoints {breakpoint.number}")):
+        with suppress(DebuggerError):  # it is invalid everywhere
+            execute(f"condition {breakpoint.number} {breakpoint.condition}")
 
 
 def disable_stubs(breakpoint: gdb.Breakpoint) -> None:

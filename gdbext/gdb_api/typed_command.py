@@ -26,6 +26,13 @@ def typed_numbers(command: str) -> Optional[list[range]]:
     return None if match is None else [numbers(one) for one in re.split(r"[ ,]+", match[1])]
 
 
+def typed_option(command: str, option: str) -> str:
+    """The word after an option that the user has typed with a command (both are regular expressions), or ""."""
+    history = execute("show commands").splitlines()
+    match = re.fullmatch(rf" *\d+ +(?:{command}) +(?:.* )?{option} +(\w+).*", history[-1]) if history else None
+    return "" if match is None else match[1]
+
+
 def numbers(text: str) -> range:
     """`3`, `$bpnum` or `2-4`."""
     first, _, last = text.partition("-")

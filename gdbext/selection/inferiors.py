@@ -125,6 +125,22 @@ class Inferiors:
         state = self._states.get(inferior.num)
         return state is not None and inferior.pid != 0 and state.pid == inferior.pid
 
+    def forked(self, path: str) -> None:
+        """GDB reads a file of a process, perhaps one that a rank has just forked.
+
+        A step over the fork goes on there, and ends where GDB knows the frame: it needs symbols before there is a stop.
+        """
+        here = gdb.selected_inferior()
+        known = [state for number, state in self._states.items() if number != here.num and state.focus.has_out(path)]
+        if not known or not here.pid or connection_kind(here) != "native":
+            return
+        from pieglobalsfind.jobs import processes
+
+        parent = processes.parent(here.pid)
+        for state in known:
+            if state.pid == parent and not self.state().focus.paths:
+                self.state().focus.inherit(state.focus)
+
     def executed(self) -> None:
         """The selected inferior's process has executed another program: nothing of its ranks is left."""
         self.has_run()

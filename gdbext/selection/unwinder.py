@@ -17,6 +17,7 @@ import gdb.unwinder
 
 from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
+from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.processor import processor
 from pieglobalsfind.model import Region
@@ -104,7 +105,7 @@ class RankFilter:
         self.enabled = False
         self.stack: Optional[FrameChain] = None
         gdb.frame_filters[self.name] = self
-        frame_style.install_printer()
+        frame_style.bind()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
         """Return the decorators of the selected rank's frames, those of the runtime folded."""
@@ -114,7 +115,21 @@ class RankFilter:
         folded = self._folded(mine, lambda decorator: decorator.inferior_frame())
         if folded.note:
             gdb.write(f"{folded.note}\n")
-        return map(frame_style.RankFrame, folded.shown)
+        shown = map(frame_style.RankFrame, folded.shown)
+        return shown if speaks_mi() else told_why_it_ends(self.stack, shown)
+
+
+def told_why_it_ends(stack: FrameChain, shown: Iterator[Any]) -> Iterator[Any]:
+    """After the last frame say why there is none beyond it, if that is an error: GDB does not where a filter is on."""
+    last: Optional[gdb.Frame] = None
+    for decorator in shown:
+        last = decorator.inferior_frame()
+        yield decorator
+    if last is None or is_entry(stack, last):
+        return
+    reason = last.unwind_stop_reason()
+    if reason >= gdb.FRAME_UNWIND_UNAVAILABLE:  # the first that is an error
+        gdb.write(f"Backtrace stopped: {gdb.frame_stop_reason_string(reason)}\n")
 
 
 def own(stack: FrameChain, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:

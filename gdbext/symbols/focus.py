@@ -101,10 +101,12 @@ class Focus:
         self._late_libraries.forget()
 
     def forget(self) -> None:
-        """Another process runs: GDB has dropped what belonged to the last one.
+        """Another process runs: GDB has dropped what belonged to the last one, whose files may have been built anew.
 
         What stands for the main program stays until `restore_program`.
         """
+        self._files.clear()
+        self._debug_files.clear()
         if self._placed:
             self._displays.save()
         self._instead = (
@@ -132,6 +134,23 @@ class Focus:
                 execute(f"symbol-file {quoted(self._main_program)}")
         self._remove(self._instead)
         self._instead, self._main_program = (), ""
+
+    def has_out(self, path: str) -> bool:
+        """Whether GDB has forgotten a file's own symbols for those of ranks."""
+        return path in self._out
+
+    def inherit(self, parent: Focus) -> None:
+        """Have the symbols of the process that this one was forked from: the copies lie where they do there."""
+        placed = tuple(loaded_symbols for loaded_symbols in parent._placed if not loaded_symbols.is_main)
+        self._files, self._objects = dict(parent._files), dict(parent._objects)
+        self.moving = True
+        try:
+            with uninterrupted():
+                for loaded_symbols in placed:
+                    execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                self._placed, self._program, self.rank = placed, program_path(), parent.rank
+        finally:
+            self.moving = False
 
     def original_loaded(self, path: str) -> None:
         """GDB has read symbols of `path` by itself."""

@@ -24,6 +24,8 @@ ROOT = HERE.parents[1]
 FOLDERS = ("gdb.base", "gdb.cp", "gdb.fortran", "gdb.python", "gdb.opt", "gdb.mi", "gdb.multi")
 WAYS = ("native", "rank")
 LAUNCHER = "launcher"
+LIBRARIES = ROOT / "build" / "runtime" / "lib"
+RUNTIME = "librankmpi.so"
 LONGEST = 400  # seconds for one file
 SITE = """set tool gdb
 set srcdir "{suite}"
@@ -46,6 +48,7 @@ def main() -> int:
         return 2
     options.folder.mkdir(parents=True, exist_ok=True)
     build_launcher(options.folder / LAUNCHER)
+    shutil.copy2(LIBRARIES / RUNTIME, options.folder)  # without the script beside it, which loads the extension
     files = list(files_of(suite, options.tests))
     with ThreadPoolExecutor(options.jobs) as pool:
         jobs = [(suite, options.folder.resolve(), way, file) for file in files for way in WAYS]
@@ -66,8 +69,7 @@ def parsed() -> argparse.Namespace:
 
 def build_launcher(launcher: Path) -> None:
     """What runs a program of the suite in ranks, for the board to copy."""
-    libraries = ROOT / "build" / "runtime" / "lib"
-    options = ["-O1", "-s", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lrankmpi"]
+    options = ["-O1", "-s", "-Wl,--build-id=none", f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}", "-lrankmpi"]
     subprocess.run(["gcc", str(HERE / "launcher.c"), "-o", str(launcher), *options], check=True)
 
 
@@ -91,6 +93,8 @@ def run_one(suite: Path, folder: Path, way: str, file: str) -> str:
         **os.environ,
         "RANKLENS_PYTHON": sys.executable,
         "RANKLENS_LAUNCHER": str(folder / LAUNCHER),
+        "RANKLENS_SUITE_LIBRARIES": str(folder),
+        "LD_BIND_NOW": "1",  # as rankrun, which binds all calls before it copies code
     }
     with (place / "output").open("w") as output:
         process = subprocess.Popen(

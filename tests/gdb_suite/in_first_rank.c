@@ -1,15 +1,14 @@
-/* in_first_rank.c: the main of every program of the suite in a rank. Rank 0 runs the program's own main; all other
- * ranks wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger.
- *
- * Started without rankrun, as some tests do and programs that execute others, it is an ordinary process. */
+/* in_first_rank.c: what the runtime enters in every program of the suite. Rank 0 runs the program's own main; all other
+ * ranks wait in MPI_Recv until it exits. */
 #include <mpi.h>
 
 #include <stdlib.h>
 
-#define HOLD "RANKLENS_SUITE_HOLD"
 #define TAG 71
 
-int main(int argc, char **argv, char **environment);
+int main_in_process(int argc, char **argv, char **environment);
+
+__attribute__((used, section(".interp"))) static const char loader[] = "/lib64/ld-linux-x86-64.so.2";
 
 static void release(void) {
     int ranks, word = 0;
@@ -28,20 +27,5 @@ int main_in_first_rank(int argc, char **argv, char **environment) {
         return 0;
     }
     atexit(release);
-    if (getenv(HOLD))
-        __asm__ volatile("int3"); // no function of a library, whose source would be the one to list
-    return main(argc, argv, environment);
+    return main_in_process(argc, argv, environment);
 }
-
-int __libc_start_main(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void),
-                      void *);
-
-__attribute__((used, section(".interp"))) static const char loader[] = "/lib64/ld-linux-x86-64.so.2";
-
-__attribute__((used)) static void begin_alone(long *stack, void (*at_exit)(void)) {
-    __libc_start_main(main, (int)stack[0], (char **)(stack + 1), NULL, NULL, at_exit, stack);
-}
-
-// What the kernel enters, by the System V ABI for x86-64: the arguments on the stack, the loader's function in %rdx.
-__asm__(".text\n.globl begin_in_process\n.type begin_in_process, @function\nbegin_in_process:\n"
-        "xor %ebp, %ebp\nmov %rsp, %rdi\nmov %rdx, %rsi\nand $-16, %rsp\ncall begin_alone\nhlt\n");

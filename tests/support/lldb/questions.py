@@ -136,6 +136,92 @@ _FORTRAN_DATA = (
     *("p *(float *)&__BLNK__", "x/1fw &__BLNK__", "p (int)settings_"),
     *("p (int)__fields_MOD_counter", "x/2dw &__fields_MOD_counter", "p __fields_MOD_fill"),
 )
+_NOT_LISTED = ("no_such_variable", "primes", "title")  # constants: a process's core file does not hold them
+# The same values by other commands and formats, and in frames further out.
+_C_OUTER = (
+    *(f"target variable {name}" for name in _C_GLOBALS if name.isidentifier() and name not in _NOT_LISTED),
+    *("target variable matrix[1][2]", "target variable *head", "target variable head->next->id"),
+    *(f"p/x {one}" for one in ("counter", "counter + 1", "spacing[1]", "matrix[1]")),
+    *(f"p/x {one}" for one in ("primes", "small", "wide", "octets")),
+    *(f"p/d {one}" for one in ("ready", "port", "title[0]", "label", "cells[1].level", "total_bytes", "packed")),
+    *(f"p/c {one}" for one in ("title[0]", "label", "octets[0]", "cells[1].name")),
+    *(f"p/t {one}" for one in ("small", "port", "options", "primes[2]")),
+    *(f"expr -- {one}" for one in ("counter * 3", "matrix[1][2] - 1", "head->next->id + counter", "*counter_pointer")),
+    *(f"expr -f d -- {one}" for one in ("counter", "primes", "cells[0].centre", "packed")),
+    *("memory read -f x -s 4 -c 4 &matrix", "memory read -f f -s 8 -c 2 spacing", "x/4xb &wide", "x/2xw primes"),
+    *("memory read -t double -c 2 spacing", "parray 3 spacing", "parray 3 primes", "p *cells@2", "expr -T -- counter"),
+    *("v counter", "p &cells[0]", "p cells[rank].level", "p (long)counter_pointer - (long)&counter"),
+)
+_C_INNER = (
+    *("v cell", "v *cell", "v cell->name", "v -T shift", "v &shift", "v scale", "v note", "p &shift", "p shift.x"),
+    *("p cell->level", "p/x cell->id", "v cell->level", "p cell->centre", "v cell->centre"),
+    *("p *cell->next", "p cell == head", "p cell->next == head->next", "p/x rank", "p sizeof(*cell)", "p &cell->name"),
+    *("expr -- cell->id * 2", "expr -f x -- rank", "v -d no-run-target *cell", "v -P 1 cell", "p counter + rank"),
+    *("target variable counter", "target variable cells", "p -- shift"),
+    *("po cell->id", "p cell->bounds", "v cell->bounds"),
+)
+_C_BELOW = {
+    "measure": ("v mark", "v how", "v -T mark", "p how == kernels[0]", "p/x count", "v factor", "p &how", "up", "down"),
+    "descend": (
+        *("v depth", "v path", "v *here", "p *here"),
+        *("p depth + 1", "p &depth", "p/x depth", "p here->id", "v -T here"),
+    ),
+    "hold": (
+        *("v rank", "v size", "p rank + size", "p &rank"),
+        *("p/x size", "v -T rank", "p counter", "target variable counter"),
+    ),
+}
+_CXX_OUTER = (
+    *(f"expr -- {one}" for one in ("table.size_ + 1", "history[0]", "couple.second", "geometry::inline_count * 2")),
+    *(f"target variable {one}" for one in ("table.size_", "couple.first", "corners[0]", "table.cells_")),
+    *(f"p/x {one}" for one in ("table.size_", "history[0]", "geometry::detail::v2::depth", "geometry::inline_count")),
+    *(f"p &{one}" for one in ("table.size_", "history", "grid", "census")),
+    *(f"p &{one}" for one in ("couple", "couple.first", "members", "corners")),
+    *(f"p sizeof({one})" for one in ("table", "history", "grid", "couple", "triple", "perhaps", "*shared")),
+    *("v argc", "v rank", "v driver", "v *driver", "v -T rank", "p rank + 1", "p argc == 2", "p/x rank", "p &rank"),
+    *("memory read -f d -s 4 -c 1 &table.size_", "x/1dw &table.size_", "p (void *)&table == (void *)table.self_"),
+    *("p table.self_->size_", "p *table.self_", "p table.cells_[0]", "p table.cells_[1]", "parray 2 table.cells_"),
+    *("p no_such_name", "p geometry::no_such_name", "down"),
+)
+_CXX_BELOW = {
+    "stages::checkpoint": (
+        *("v count", "v rank", "v world_size", "p count + 1"),
+        *("p/x count", "p &rank", "p rank == world_size", "v -T count"),
+        *("expr -- count * 2", "expr -f x -- rank", "p sizeof(count)"),
+        *("p table.size_ + count", "p history", "p members"),
+        *("p grid", "p census", "p couple", "p triple"),
+        *("p *shared", "p greeting", "p short_text", "p corners", "p &adder"),
+        *("v &count", "v &rank", "frame variable -T", "frame variable --no-args", "frame variable --no-locals"),
+        *("p table", "p table.size_", "p &table", "p geometry::detail::v2::depth", "p history[0]"),
+    ),
+    "stages::Stage::run": (
+        *("v value", "v name", "v step", "v next"),
+        *("v corner_count", "v -T value", "p value + 1", "p &value"),
+        *("p this->name", "p sizeof(shape)", "v &value", "frame variable -T", "expr -- value * 3"),
+        *("p/x corner_count", "p &step", "p &name", "p this == &next", "source info"),
+    ),
+    "stages::DeepDriver::drive": (
+        *("v word", "v sum", "v local_names", "v words"),
+        *("v rank_", "v this->rank_", "p sum + 1", "p &word", "p &polygon"),
+        *("p sizeof(words)", "p table.size_", "v -T word", "p/x rank_"),
+        *("expr -- rank_ + 1", "source info", "up", "down"),
+    ),
+    "stages::start": ("v driver", "v rank", "p rank + 1", "p &rank", "v -T rank", "source info", "up"),
+}
+_FORTRAN_BELOW = {
+    "hold": (
+        *("p size", "v rank", "v size", "p rank + size", "p &rank", "v -T rank", "p/x rank", "x/2xw &settings_"),
+        *("memory read -f x -s 4 -c 2 &settings_", "p/x *(int *)&settings_", "p *(int (*)[2])&settings_", "up", "down"),
+        *("p (long)&settings_ == (long)&settings_", "expr -- *(int *)&settings_ + 1", "x/1xg &settings_"),
+    ),
+    "__stages_MOD_checkpoint": ("source list -c 5", "source info", "up", "down", "thread backtrace -s 2", "p rank"),
+    "__stages_MOD_measure": ("source list -c 5", "p &word", "p counter", "p no_such", "frame select -r 1"),
+    "__stages_MOD_descend": (
+        *("source list -c 5", "source info", "up"),
+        *("down", "p depth", "thread backtrace -s 2", "p here"),
+    ),
+    "MAIN__": ("source list -c 5", "source info", "down", "p rank", "p ranks", "frame variable --no-args"),
+}
 _CXX_GLOBALS = (
     *("table", "&table", "table.size_", "history", "history[0]", "grid", "census", "members", "greeting", "short_text"),
     *("&greeting", "corners", "couple", "triple", "perhaps", "shared", "*shared", "&adder"),
@@ -166,6 +252,10 @@ UNSET = ("measure",)  # has variables that no code has set: what they hold is by
 _NATIVE = ("frame variable", "frame info", "source list -c 3")
 
 
+def _below(frames: dict[str, tuple[str, ...]]) -> tuple[Query, ...]:
+    return tuple(query for frame, commands in frames.items() for query in at(frame, *commands))
+
+
 def _questions(frames: dict[str, tuple[str, ...]], names: Iterable[str], where: Iterable[str]) -> tuple[Query, ...]:
     queries = [*at("", "bt")]
     for frame, expressions in frames.items():
@@ -178,8 +268,12 @@ def _questions(frames: dict[str, tuple[str, ...]], names: Iterable[str], where: 
 
 C = (
     *_questions(_C_FRAMES, _C_GLOBALS, ("checkpoint",)),
-    *at("", *(f"p {one}" for one in _C_GLOBALS[:40])),
+    *at("", *(f"p {one}" for one in _C_GLOBALS)),
     *at("checkpoint", *_C_NATIVE),
+    *at("main", *_C_OUTER, *(f"p {one}" for one in _C_GLOBALS[:40:2])),
+    *at("descend", *(f"p {one}" for one in _C_GLOBALS[1:40:2])),
+    *at("visit", *_C_INNER),
+    *_below(_C_BELOW),
 )
 CXX = (
     *_questions(_CXX_FRAMES, _CXX_GLOBALS, ("main",)),
@@ -189,10 +283,16 @@ CXX = (
     *at("stages::Stage::run", *_CXX_RUN),
     *at("stages::DeepDriver::drive", *_CXX_DRIVE),
     *at("stages::start", *_CXX_START),
+    *at("main", *_CXX_OUTER),
+    *at("stages::Stage::run", *(f"p {one}" for one in _CXX_GLOBALS)),
+    *at("stages::start", *(f"p {one}" for one in _CXX_GLOBALS)),
+    *at("stages::DeepDriver::drive", *(f"target variable {one}" for one in _CXX_GLOBALS if one.isidentifier())),
+    *_below(_CXX_BELOW),
 )
 FORTRAN = (
     *at("", "bt"),
     *(query for name, asked in _FORTRAN_FRAMES.items() for query in at(name, "frame info", "source list -c 3", *asked)),
+    *_below(_FORTRAN_BELOW),
     *at("hold", *_FORTRAN_DATA),  # in a frame of C: in Fortran's LLDB evaluates nothing at all
 )
 PROGRAMS = (
