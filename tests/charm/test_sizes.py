@@ -150,6 +150,7 @@ def test_looks_at_busy_ranks_with_heaps_of_2_gb(busy: Path, monkeypatch: pytest.
     check_result(busy, RANKS, turns=20000)
 
 
+@pytest.mark.timeout(1200)
 def test_looks_at_a_thousand_busy_ranks(busy: Path) -> None:
     check_looks(busy, "exchange", MANY)
     check_result(busy, MANY, turns=500)
