@@ -9,7 +9,6 @@ own: whichever dies or hangs on a node, its part is reported as missing, and the
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from pieglobalsfind.ranks.rankset import compact
 
 from .host_reading import BuildIds, CollectedPart, Declared, Kind, Reading, read
 from .mpi_channel import Begun, ChannelMessage, Ending, Unavailable, speak
+from .sealed_message import DamagedMessageError, opened, sealed
 from .worker_process import LostWorker, Worker, first_of
 
 NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
@@ -185,7 +185,7 @@ class Collector(Generic[Kind]):
 
     def _say(self, to: int, tag: int, content: object) -> None:
         if self._lost is None:
-            self._speaker.send(ChannelMessage(to, tag, pickle.dumps(content)), self._until(self.level(self.place)))
+            self._speaker.send(ChannelMessage(to, tag, sealed(content)), self._until(self.level(self.place)))
 
     def _hear(self) -> None:
         """One message, which is there."""
@@ -193,17 +193,29 @@ class Collector(Generic[Kind]):
         if isinstance(message, LostWorker):
             self._lost = message
             return
-        content = pickle.loads(message.content)
+        try:
+            self._read(message)
+        except DamagedMessageError as error:
+            self._give_up(message, error)
+
+    def _read(self, message: ChannelMessage) -> None:
+        """Raises `DamagedMessageError`."""
         if message.tag == NAMED:
-            self._meet(content)
+            self._meet(opened(message.content, dict))
         elif message.tag == NEEDED:
-            self._need(*content)
+            self._need(*opened(message.content, tuple))
         elif message.tag == ASKED:
-            self._parse(content)
+            self._parse(opened(message.content, frozenset))
         elif message.tag == HANDED:
-            self._hand_down(content)
+            self._hand_down(opened(message.content, dict))
         else:
-            self._pieces[message.place] = content
+            self._pieces[message.place] = opened(message.content, CollectedPart)
+
+    def _give_up(self, message: ChannelMessage, error: DamagedMessageError) -> None:
+        """Report what was to be its findings; of anything else it is enough that who waits for it waits in vain."""
+        if message.tag == GATHERED:
+            sentence = f"{self._whose(message.place)} can't be believed: what it sends {error.sentence}"
+            self._pieces[message.place] = CollectedPart(self._reading.kind(problems=(sentence,)))
 
     def _meet(self, hosts: dict[int, str]) -> None:
         """A child, or one below it, is there. Nothing is sent to one that is not: MPI's own process may die of that."""

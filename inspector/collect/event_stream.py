@@ -8,7 +8,6 @@ for too long is named and given up.
 from __future__ import annotations
 
 import heapq
-import pickle
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pieglobalsfind.shell.exit_status import print_error
 from ..job.event_sources import EventHeading, Notice
 from .collectors import ENDING, begin
 from .mpi_channel import Begun, ChannelMessage, Ending, speak
+from .sealed_message import DamagedMessageError, opened, sealed
 from .worker_process import LostWorker, Worker, first_of
 
 TOLD = 6  # tag
@@ -90,9 +90,13 @@ class HostStreams:
         now = time.monotonic()
         for place in set(range(self.size)) - self.over:
             if now - self._heard[place] > self.timeout:
-                self.over.add(place)
-                host = self.hosts.get(place, "unknown")
-                yield f"collector {place} of {self.size} on host {host} does not answer: its events are missing now"
+                yield self.give_up_one(place, "it does not answer")
+
+    def give_up_one(self, place: int, why: str) -> str:
+        """Wait for a collector no more; the sentence that says so."""
+        self.over.add(place)
+        host = self.hosts.get(place, "unknown")
+        return f"the events of collector {place} of {self.size} on host {host} are missing from now on: {why}"
 
     def ready(self, until: int) -> Iterator[Notice]:
         """What was heard of up to a time, in order."""
@@ -192,7 +196,7 @@ class EventCollector:
         self._speaker.close(time.monotonic() + ENDING)
 
     def _say(self, told: HostRound) -> None:
-        self._speaker.send(ChannelMessage(0, TOLD, pickle.dumps(told)), time.monotonic() + self._timeout)
+        self._speaker.send(ChannelMessage(0, TOLD, sealed(told)), time.monotonic() + self._timeout)
 
     def _hear(self, streams: HostStreams) -> None:
         while first_of([self._speaker], 0.0) is not None:
@@ -201,4 +205,9 @@ class EventCollector:
                 print_error("inspector", f"the other collectors can't be heard any more: MPI {message.reason}")
                 streams.over.update(range(1, streams.size))
                 return
-            streams.take(message.place, pickle.loads(message.content))
+            if message.place in streams.over:
+                continue  # it was given up
+            try:
+                streams.take(message.place, opened(message.content, HostRound))
+            except DamagedMessageError as error:
+                print_error("inspector", streams.give_up_one(message.place, f"what it sends {error.sentence}"))

@@ -119,8 +119,9 @@ def pass_on(mpi: Any, simple_queue: Told) -> int:
     """What has come from others; returns how many messages."""
     world, status, count = mpi.COMM_WORLD, mpi.Status(), 0
     while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
-        place, tag = status.Get_source(), status.Get_tag()
-        simple_queue.put(ChannelMessage(place, tag, world.recv(source=place, tag=tag)))
+        place, tag, content = status.Get_source(), status.Get_tag(), bytearray(status.Get_count(mpi.BYTE))
+        world.Recv([content, mpi.BYTE], source=place, tag=tag)
+        simple_queue.put(ChannelMessage(place, tag, bytes(content)))
         count += 1
     return count
 
@@ -128,7 +129,7 @@ def pass_on(mpi: Any, simple_queue: Told) -> int:
 def send(mpi: Any, order: ChannelMessage) -> list[Any]:
     """The request to wait for; none if who was to have it is gone."""
     try:
-        return [mpi.COMM_WORLD.isend(order.content, dest=order.place, tag=order.tag)]
+        return [mpi.COMM_WORLD.Isend([order.content, mpi.BYTE], dest=order.place, tag=order.tag)]
     except mpi.Exception:
         return []
 

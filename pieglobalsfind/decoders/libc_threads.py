@@ -164,9 +164,11 @@ def _own_addresses(start: int, data: bytes) -> Iterator[int]:
     """Where a word is its own address, at places where a control block may begin."""
     first = -start % ALIGNMENT
     words = memoryview(data)[first : len(data) - (len(data) - first) % WORD].cast("Q")
-    for at in range(0, len(words), ALIGNMENT // WORD):
-        if words[at] == start + first + WORD * at:
-            yield words[at]
+    begin = start + first
+    places = range(begin, begin + WORD * len(words), ALIGNMENT)
+    for address in sorted(set(words[:: ALIGNMENT // WORD]).intersection(places)):  # in C: stacks are large
+        if words[(address - begin) // WORD] == address:
+            yield address
 
 
 def _is_block(target: Target, address: int, is_listed: bool) -> bool:

@@ -19,6 +19,7 @@ from pieglobalsfind.targets.procmap_query import StandingMaps, anonymous_parts
 
 DELETED = " (deleted)"
 NO_MEMORY = (b"0", b"0", b"0")  # where a process lies that has given its memory back, as it ends
+HIDDEN = (b"1", b"1", b"0")  # the same of a process that may not be traced any more (fs/proc/array.c, do_task_stat)
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 PF_KTHREAD = 0x200000  # include/linux/sched.h
@@ -141,7 +142,7 @@ class Process:
             raise TargetError(f"process {self.pid} has executed another program while it was read", "look at it again")
 
     def _running_program(self) -> tuple[bytes, ...]:
-        """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
+        """Differs after every execve(2): its begin, where code and stack lie (proc(5), stat); () if it does not say."""
         try:
             words = _contents_of(f"{self._proc}/stat").rpartition(b")")[2].split()
         except OSError:
@@ -149,7 +150,7 @@ class Process:
         if len(words) < 26 or words[0] in (b"Z", b"X"):
             return ()
         program = words[19], words[23], words[24], words[25]
-        return () if program[1:] == NO_MEMORY else program
+        return () if program[1:] in (NO_MEMORY, HIDDEN) else program
 
     def _check_machine(self) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import resource
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections import defaultdict
 
 from inspector.analysis.stack_groups import StackGroups
 from inspector.collect.job_stacks import RankPlaces, StackFindings
+from inspector.collect.sealed_message import opened, sealed
 from inspector.job.job import Subject
 from pieglobalsfind.model import Evidence, RankTable
 from pieglobalsfind.stacks import call_tree
@@ -93,7 +93,7 @@ def messages(ranks: int, distinct: int) -> list[bytes]:
         places = RankPlaces(array("q", own), array("q", [1]) * len(own), array("q", [collector]) * len(own))
         subject = Subject(f"process {collector}", table(ranks, collector), "", "")
         findings = StackFindings(frozenset((collector,)), (), subject, places, part.message())
-        sent.append(pickle.dumps(findings))
+        sent.append(sealed(findings))
     return sent
 
 
@@ -107,7 +107,7 @@ def merged(ranks: int, distinct: int) -> tuple[float, int, float]:
     sent, seconds, texts = messages(ranks, distinct), [], []
     for _ in range(ROUNDS):
         start = time.process_time()
-        subject, stacks = StackFindings.merge([pickle.loads(one) for one in sent]).finished("job", COLLECTORS)
+        subject, stacks = StackFindings.merge([opened(one, StackFindings) for one in sent]).finished("job", COLLECTORS)
         tree = stacks.tree()
         seconds.append(time.process_time() - start)
         if len(tree.ranks) != ranks or len(subject.table.ranks) != ranks or subject.table.warnings:

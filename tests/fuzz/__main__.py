@@ -18,27 +18,28 @@ from tests.fuzz.decoder import KEPT, NAMES
 
 CORPUS = Path("build/fuzz").resolve()
 OF_RUNTIME = [f"rankrun-{name}" for name in runtime.NAMES]
+MOST_READ = 1 << 16  # bytes at the end of a fuzzer's output
 RUNS = re.compile(rb"Done (\d+) in|stat::number_of_executed_units: (\d+)")
 
 
-def run(name: str, seconds: int) -> subprocess.CompletedProcess[bytes]:
-    """A decoder in Python, or the part of the runtime that `rankrun-` precedes."""
-    if name in OF_RUNTIME:
-        return runtime.run(name.partition("-")[2], CORPUS / name, seconds)
-    command = [sys.executable, "-m", "tests.fuzz.decoder", name, str(CORPUS / name), str(seconds)]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-
-
 def fuzz(name: str, seconds: int) -> bool:
-    """Whether nothing was found; prints how many inputs were tried."""
-    done = run(name, seconds)
-    (CORPUS / f"{name}.log").write_bytes(done.stdout)
-    counts = [int(first or second) for first, second in RUNS.findall(done.stdout)]
-    result = "FOUND:" if done.returncode else "nothing found"
+    """Whether nothing was found; prints how many inputs were tried. `rankrun-` precedes the parts of the runtime."""
+    log = CORPUS / f"{name}.log"
+    with log.open("wb") as output:  # not read here: the fuzzer's peak of memory would begin with this process's
+        if name in OF_RUNTIME:
+            status = runtime.run(name.partition("-")[2], CORPUS / name, seconds, output)
+        else:
+            command = [sys.executable, "-m", "tests.fuzz.decoder", name, str(CORPUS / name), str(seconds)]
+            status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    with log.open("rb") as output:
+        output.seek(max(log.stat().st_size - MOST_READ, 0))
+        text = output.read()
+    counts = [int(first or second) for first, second in RUNS.findall(text)]
+    result = "FOUND:" if status else "nothing found"
     print(f"{name:18} {max(counts, default=0):>10,} inputs, {result}", flush=True)
-    if done.returncode:
-        print(done.stdout.decode(errors="replace")[-4000:])
-    return not done.returncode
+    if status:
+        print(text[-4000:].decode(errors="replace"))
+    return not status
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import KernelThread, MemoryMapping, Target, read_or_none
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target, populated, read_or_none
 from tests.support.fabricate.memory import MemoryTarget, SparseBytes
 
 LONGEST = 16  # bytes of one patch
@@ -58,20 +58,25 @@ class StandingTarget:
     is_live = False
 
     def __init__(self, sound: Target) -> None:
-        self._sound = sound
+        self.sound = sound
         self._maps, self._threads = sound.maps(), sound.threads()
         self._read: dict[tuple[int, int], Optional[bytes]] = {}
         self._paths: dict[str, Optional[str]] = {}
         self._identities: dict[str, Optional[bytes]] = {}
+        self._populated: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
-    def read(self, address: int, size: int) -> bytes:
-        """As the sound target."""
+    def answer(self, address: int, size: int) -> Optional[bytes]:
+        """What `read` gives; None if it can't be had."""
         place = address, size
         if place not in self._read:
             if len(self._read) >= MOST_READS:
                 self._read.clear()  # damaged addresses lead to ever other places
-            self._read[place] = read_or_none(self._sound, address, size)
-        content = self._read[place]
+            self._read[place] = read_or_none(self.sound, address, size)
+        return self._read[place]
+
+    def read(self, address: int, size: int) -> bytes:
+        """As the sound target."""
+        content = self.answer(address, size)
         if content is None:
             raise MemoryUnreadable(address, size)
         return content
@@ -84,54 +89,69 @@ class StandingTarget:
         """As the sound target."""
         return self._threads
 
+    def populated(self, start: int, end: int) -> list[tuple[int, int]]:
+        """As the sound target."""
+        if (start, end) not in self._populated:
+            if len(self._populated) >= MOST_READS:
+                self._populated.clear()
+            self._populated[start, end] = list(populated(self.sound, start, end))
+        return self._populated[start, end]
+
     def open_path(self, path: str) -> Optional[str]:
         """As the sound target."""
         if path not in self._paths:
             if len(self._paths) >= MOST_READS:
                 self._paths.clear()
-            self._paths[path] = self._sound.open_path(path)
+            self._paths[path] = self.sound.open_path(path)
         return self._paths[path]
 
     def file_identity(self, path: str) -> Optional[bytes]:
         """As the sound target."""
         if path not in self._identities:
-            self._identities[path] = self._sound.file_identity(path)
+            self._identities[path] = self.sound.file_identity(path)
         return self._identities[path]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._sound, name)
+        return getattr(self.sound, name)
 
 
 class DamagedTarget:
     """A target with some bytes changed; everything else is the sound target's."""
 
-    def __init__(self, sound: Target, windows: Sequence[int], data: bytes) -> None:
-        self._sound = sound
+    def __init__(self, sound: StandingTarget, windows: Sequence[int], data: bytes) -> None:
+        self.sound = sound
         changed: dict[int, int] = {}
         for offset, content in patches(data, len(windows) * WINDOW):
             start = windows[offset // WINDOW] + offset % WINDOW
             changed.update(enumerate(content, start))
         self._changed = changed
         self.touched = sorted(changed)  # the addresses of bytes that were changed
+        self.windows = frozenset(address // WINDOW for address in changed)
 
-    def read(self, address: int, size: int) -> bytes:
-        """As the sound target, with the changed bytes."""
-        content = self._sound.read(address, size)
+    def answer(self, address: int, size: int) -> Optional[bytes]:
+        """What `read` gives; None if it can't be had."""
+        content = self.sound.answer(address, size)
         first = bisect_left(self.touched, address)
-        last = bisect_left(self.touched, address + size, first)
-        if first == last:
+        if content is None or first == len(self.touched) or self.touched[first] >= address + size:
             return content
         changed = bytearray(content)
-        for at in self.touched[first:last]:
+        for at in self.touched[first : bisect_left(self.touched, address + size, first)]:
             changed[at - address] = self._changed[at]
         return bytes(changed)
 
+    def read(self, address: int, size: int) -> bytes:
+        """As the sound target, with the changed bytes."""
+        content = self.answer(address, size)
+        if content is None:
+            raise MemoryUnreadable(address, size)
+        return content
+
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """As `pieglobalsfind.target.read_many`, one at a time."""
-        return [read_or_none(self, *place) for place in places]
+        return [self.answer(*place) for place in places]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._sound, name)
+        return getattr(self.sound, name)
 
 
 def windows_of(target: MemoryTarget) -> list[int]:

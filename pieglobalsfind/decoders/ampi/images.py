@@ -103,7 +103,7 @@ def of_links(
         in_files = all(link(target, handle).bias in common for handle in handles.values())
         chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
         found = placed(target, maps, chains, frozenset() if in_files else common, handles)
-    except MemoryUnreadable:
+    except (MemoryUnreadable, ObjectFileError):
         return None
     if not found or not found[1]:
         return None

@@ -166,6 +166,8 @@ def _root(target: Target, address: int) -> Iterator[Shared]:
 
 def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[PipLibrary]) -> RankTable:
     chains, processor = _chains(target, maps, libraries), libraries[0].elf.header.processor
+    if not chains:  # no list of the loader's validates
+        return _empty(MISMATCH)
     base = frozenset(chains[0].values())
     own = next((library for library in libraries if library.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None

@@ -7,6 +7,7 @@
 #include "machine/machine.h"
 #include "ranks/fatal.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ char *loaded_decode(const char *text) {
     char *plain = strdup(text), *to = plain;
     unsigned int code;
     for (; plain && *text; text++)
-        if (*text == '%' && sscanf(text + 1, "%2x", &code) == 1)
+        if (*text == '%' && isxdigit(text[1]) && isxdigit(text[2]) && sscanf(text + 1, "%2x", &code) == 1)
             *to++ = (char)code, text += 2;
         else
             *to++ = *text;

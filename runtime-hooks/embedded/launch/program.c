@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +77,39 @@ static void require_file(const char *path) {
               (unsigned long long)needed);
 }
 
+/* The file that is mapped at an address; "" if none is. */
+static const char *mapped_file(uintptr_t address) {
+    static char line[PATH_MAX + 128];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    unsigned long start, end;
+    while (maps && fgets(line, sizeof line, maps)) {
+        int name = 0;
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &start, &end, &name) == 2 && address >= start && address < end) {
+            line[strcspn(line, "\n")] = '\0';
+            return line + name;
+        }
+    }
+    return "";
+}
+
+/* The loader reads a library that has fewer bytes than its segments. Other errors happen again on return. */
+static void on_bus_error(int signal, siginfo_t *information, void *context) {
+    (void)signal, (void)context;
+    const char *path = mapped_file((uintptr_t)information->si_addr);
+    if (*path == '/')
+        require_file(path);
+}
+
 static void *load(const char *path, struct rank_heap *heap) {
+    struct sigaction before, wanted = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESETHAND};
+    sigaction(SIGBUS, &wanted, &before);
     heap_record(heap, true);
     exit_functions_loading();
     heap_here = heap;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     heap_here = NULL;
     heap_record(heap, false);
+    sigaction(SIGBUS, &before, NULL);
     if (!handle)
         fatal("%s can't be loaded (%s); build it with rankcc, rankcxx or rankfort", path, dlerror());
     return handle;
@@ -102,6 +129,9 @@ struct program program_load(const char *name, uint32_t heap_range) {
     struct object_list after = objects_loaded();
     struct originals *originals = &program.originals;
     originals->objects = objects_new(&before, &after);
+    for (int i = 0; i < originals->objects.count; i++)
+        if (access(originals->objects.items[i].path, R_OK) == 0)
+            require_file(originals->objects.items[i].path); /* what the file's last page lacks was read as zeros */
     originals->heap_start = heap_start(program.constructor_heap);
     originals->heap_size = heap_size(program.constructor_heap);
     originals->block_count = heap_recorded(&originals->blocks);

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import elf_scan
+from pieglobalsfind.decoders.ampi import decode as ampi
+from pieglobalsfind.decoders.ampi import threads
+from pieglobalsfind.decoders.ampi.decode import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
+from tests.fuzz.scratch import IN_MEMORY
+from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
 
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 JOBS = [Job(method, has_tables=True, stripped=method == "tls") for method in ("pie", "fs", "tls", "none")]
 THREAD = 0x1000  # bytes of a thread's structures
 SOUND = []
@@ -26,7 +34,20 @@ def facts(rank: Rank) -> tuple[object, object]:
     return rank.stack, rank.context
 
 
-TRUTHS = [{rank.rank: facts(rank) for rank in decode(target).ranks} for target in TARGETS]
+def ranks(target: Target) -> Sequence[Rank]:
+    table = decode(target)
+    assert table is not None
+    return table.ranks
+
+
+TRUTHS = [{rank.rank: facts(rank) for rank in ranks(target)} for target in TARGETS]
+share()
+for target in TARGETS:
+    remember(target, 0)
+    remember(target.maps(), 1)
+keep(ampi, "has_loader", "find_loader", "find_stripped", "find_threads", "_images", "_job", "_rank")
+keep(elf_scan, "ranks_of_copies")
+keep(threads, "words_of_elements", "threads_of_elements")
 
 
 def seeds() -> list[bytes]:
@@ -50,11 +71,13 @@ def check(data: bytes) -> None:
     number = (data[0] if data else 0) % len(JOBS)
     target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
     try:
-        ranks = list(decode(target).ranks)
+        table = decode(target)
     except RanklensError:
         return
+    if table is None:
+        return
     damaged = {owner(JOBS[number], address) for address in target.touched}
-    for rank in ranks:
+    for rank in table.ranks:
         if damaged & {-1, rank.rank}:
             continue
         for true, told in zip(TRUTHS[number][rank.rank], facts(rank)):

@@ -15,9 +15,10 @@ from pieglobalsfind.dwarf.types import GLOBAL, THREAD_LOCAL, Variable
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.symbol_table import Symbols, SymbolTable, read_symbols
 from tests.fuzz.patches import damaged, written
+from tests.fuzz.scratch import IN_MEMORY
 from tests.support.fabricate.elf_file import Symbol, shared_object
 
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 OWN_CACHE = patch.dict(os.environ, XDG_CACHE_HOME=FOLDER.name)
 PROGRAM = Path(FOLDER.name, "program")
 PROGRAM.write_bytes(shared_object((Symbol("main", 0x1000, 16), Symbol("my_rank", 0x2000, 4, 0x11, 2))))

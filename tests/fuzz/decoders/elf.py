@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from elftools.elf import elffile
+from elftools.elf.structs import ELFStructs
+
 from inspector.program.program_file import ProgramFile
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -20,6 +25,33 @@ SYMBOLS = (
 BYTES = shared_object(SYMBOLS)
 TABLE = 3 * PAGE
 SCRATCH = ScratchFile()
+MADE: dict[tuple[object, ...], dict[str, object]] = {}  # pyelftools' structures by what they depend on
+
+MOST_MADE = 1 << 8
+
+
+class KeptStructures(ELFStructs):
+    """pyelftools' structures, which it makes anew for each file, though they depend on the header's kinds alone."""
+
+    def create_basic_structs(self) -> None:
+        """Those that were made for such a file before."""
+        self._make(super().create_basic_structs)
+
+    def create_advanced_structs(self, *kinds: object) -> None:
+        """Those that were made for such a file before."""
+        self._make(super().create_advanced_structs, *kinds)
+
+    def _make(self, make: Callable[..., None], *kinds: object) -> None:
+        place = self.little_endian, self.elfclass, *kinds
+        if place not in MADE:
+            if len(MADE) >= MOST_MADE:
+                MADE.clear()  # damaged headers have ever other kinds
+            make(*kinds)
+            MADE[place] = dict(self.__dict__)
+        self.__dict__.update(MADE[place])
+
+
+setattr(elffile, "ELFStructs", KeptStructures)  # noqa: B010
 
 
 def seeds() -> list[bytes]:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import libc_threads
+from pieglobalsfind.decoders.pip import decode as pip
+from pieglobalsfind.decoders.pip import threads
+from pieglobalsfind.decoders.pip.decode import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.target import Target
 from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
+from tests.fuzz.scratch import IN_MEMORY
+from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.fabricate.pip import STACK_SIZE, Job
 
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 JOBS = [Job(2), Job(3), Job(3, own_glibc=True), Job(3, is_process_mode=True, looks_from=1)]
 SOUND = []
 for number, job in enumerate(JOBS):
@@ -25,7 +33,21 @@ def facts(rank: Rank) -> list[object]:
     return [rank.stack, *rank.placements]
 
 
-TRUTHS = [{rank.rank: facts(rank) for rank in decode(target).ranks} for target in TARGETS]
+def ranks(target: Target) -> Sequence[Rank]:
+    table = decode(target)
+    assert table is not None
+    return table.ranks
+
+
+TRUTHS = [{rank.rank: facts(rank) for rank in ranks(target)} for target in TARGETS]
+share()
+for target in TARGETS:
+    remember(target, 0)
+    remember(target.maps(), 1)
+    remember(target.threads(), 1)
+keep(pip, "_table", "_library", "_chains", "_debugs")
+keep(libc_threads, "descriptions")
+keep(threads, "find")
 
 
 def seeds() -> list[bytes]:
@@ -41,12 +63,14 @@ def check(data: bytes) -> None:
     job, truth = JOBS[number], TRUTHS[number]
     target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
     try:
-        ranks = list(decode(target).ranks)
+        table = decode(target)
     except RanklensError:
+        return
+    if table is None:
         return
     stacks = {task: range(job.stack(task), job.stack(task) + STACK_SIZE) for task in job.present}
     damaged = {next((task for task, stack in stacks.items() if at in stack), -1) for at in target.touched}
-    for rank in ranks:
+    for rank in table.ranks:
         if damaged & {-1, rank.rank} or rank.rank not in truth:
             continue
         for told in facts(rank):

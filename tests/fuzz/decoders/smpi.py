@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind.decoders.smpi import copies, images, threads
+from pieglobalsfind.decoders.smpi import decode as smpi
 from pieglobalsfind.decoders.smpi.decode import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.processes import descendants, processes
 from pieglobalsfind.model import Absent, Rank, RankTable, Region
-from pieglobalsfind.target import read_or_none
+from pieglobalsfind.target import Target, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
-from tests.fuzz.patches import WINDOW, DamagedTarget, written
+from tests.fuzz.patches import WINDOW, DamagedTarget, StandingTarget, written
+from tests.fuzz.sound_images import share
+from tests.fuzz.sound_parts import keep, remember
 from tests.support.smpi.jobs import COMPILERS, SMPIRUN, SOURCES, command, sleeps
 
 RANKS = 4
@@ -43,12 +47,6 @@ class Reads(LiveTarget):
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """One at a time, so that all are noted."""
         return [read_or_none(self, *place) for place in places]
-
-
-class Still(DamagedTarget):
-    """The job stands still: nothing is read twice."""
-
-    is_live = False
 
 
 def start() -> int:
@@ -79,19 +77,27 @@ def facts(rank: Rank) -> list[object]:
     return [rank.stack, rank.context, *rank.placements]
 
 
-def decoded(data: bytes) -> tuple[RankTable, list[int]]:
-    target = Still(SOUND, WINDOWS, data)
+def decoded(target: Target) -> RankTable:
     table = decode(target)
     assert table is not None
-    return table, target.touched
+    return table
 
 
 if SMPIRUN:
-    SOUND = Reads(start())
-    decode(SOUND)
-    WINDOWS = sorted(SOUND.noted)
-    TRUTH = {rank.rank: rank for rank in decoded(b"")[0].ranks}
+    LIVE = Reads(start())
+    decode(LIVE)
+    WINDOWS, SOUND = sorted(LIVE.noted), StandingTarget(LIVE)
+    TRUTH = {rank.rank: rank for rank in decoded(SOUND).ranks}
     assert len(TRUTH) == RANKS
+    share()
+    remember(SOUND, 0)
+    remember(SOUND.maps(), 1)
+    keep(
+        smpi, "find_library", "find_actors", "identities", "saved_contexts", "find_threads", "layout_of", "redirections"
+    )
+    keep(threads, "_place", "descriptions", "control_blocks")
+    keep(images, "program_path")
+    keep(copies, "entries", "copies", "entered")
 
 
 def seeds() -> list[bytes]:
@@ -111,13 +117,13 @@ def owner(address: int) -> int:
 def check(data: bytes) -> None:
     if not SMPIRUN:
         return
+    target = DamagedTarget(SOUND, WINDOWS, data)
     try:
-        table, touched = decoded(data)
-        ranks = list(table.ranks)
+        table = decode(target)
     except RanklensError:
         return
-    damaged = {owner(address) for address in touched}
-    for rank in ranks:
+    damaged = {owner(address) for address in target.touched}
+    for rank in table.ranks if table is not None else ():
         if damaged & {-1, rank.rank}:
             continue
         for told in facts(rank):

@@ -7,11 +7,14 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[2] / "build" / "fuzz" / "runtime"
 NAMES = ("options", "program", "checkpoint", "messages")
-HANG = 120  # seconds; a loaded machine takes its time
+HANG = 600  # seconds; a loaded machine takes its time
+# One allocation, and all of a run: what the runtime keeps to its end, it keeps here from one input to the next.
+MEMORY = ("-malloc_limit_mb=500", "-rss_limit_mb=4000")
 WORDS = (
     b"-n\0004\0--pes\0002\0--stack-size\00064K\0prog\0word\0",
     b"--procs\x003\0-n\0009\0--method\0tls\0--every\0000.1\0--checkpoint\0/no/such/folder\0prog\0",
@@ -35,8 +38,8 @@ argument 40%20
 object 555555554000 4020 59b1ad25fc18439bd09db16084ccd6959310aa1d /tmp/steps
 end
 """
-# struct frame; struct wire_message: the rank, a message of 8 bytes, without a sender that waits
-MESSAGE = struct.pack("<IiQ", 0, 1, 80) + struct.pack("<i4x48xQQ", 2, 8, 0) + bytes(8)
+# struct frame: FRAME_MESSAGE to process 1; struct wire_message: the rank, a message of 8 bytes, no sender that waits
+MESSAGE = struct.pack("<IiiIQ", 1, 0, 1, 0, 80) + struct.pack("<i4x48xQQ", 2, 8, 0) + bytes(8)
 
 
 def seeds(name: str) -> list[bytes]:
@@ -50,14 +53,15 @@ def build() -> bool:
     return subprocess.run(["make", "--no-print-directory", "--silent", "-C", str(HERE)], check=False).returncode == 0
 
 
-def run(name: str, corpus: Path, seconds: int) -> subprocess.CompletedProcess[bytes]:
+def run(name: str, corpus: Path, seconds: int, output: IO[bytes]) -> int:
     """Run one for so many seconds; the status is not 0 if there is a finding, which then lies in `corpus`' folder."""
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds(name)):
         (corpus / f"seed-{number}").write_bytes(seed)
-    options = [f"-max_total_time={seconds}", f"-timeout={HANG}", "-rss_limit_mb=500", "-max_len=4096"]
-    options += [f"-artifact_prefix={corpus.parent}/{name}-", "-close_fd_mask=1", "-print_final_stats=1"]
+    options = [f"-max_total_time={seconds}", f"-timeout={HANG}", *MEMORY, "-max_len=4096"]
+    options += [f"-artifact_prefix={corpus.parent}/{name}-", "-close_fd_mask=3", "-print_final_stats=1"]
     # A refusal leaves by longjmp, as it would end the process: what was allocated by then is not released.
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
     command = [str(BUILT / name), *options, str(corpus)]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
+    done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False)
+    return done.returncode

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from itertools import permutations
 
 from inspector.analysis import stack_groups
 from inspector.collect.job_stacks import StackFindings, places_of
+from inspector.collect.sealed_message import opened, sealed
 from inspector.job.job import Subject
 from pieglobalsfind.stacks.call_tree import Call
 from tests.support.fabricate.registry import Rank, Registry
@@ -32,8 +32,7 @@ def findings(process: int, here: dict[int, int], gone: dict[int, int], moves: in
         stack_groups.grouped(calls).message(),
         dict.fromkeys(here, "why not"),
     )
-    sent: StackFindings = pickle.loads(pickle.dumps(told))
-    return sent
+    return opened(sealed(told), StackFindings)
 
 
 def test_a_ranks_stack_is_that_of_the_process_where_it_is() -> None:

@@ -16,6 +16,7 @@ from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets import live
 from pieglobalsfind.targets.live import LiveTarget
 from tests.support.held import Held, build, end, start
+from tests.support.inspector.faults_around import no_rights
 from tests.support.running import ROOT
 from tests.support.waiting import wait_until
 
@@ -87,6 +88,26 @@ def test_no_permission(held: Held) -> None:
         pytest.skip("another account can't read this checkout")
     assert done.stdout.startswith(f"no permission to read process {held.pid}: "), done.stderr
     assert "root" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give its rights up")
+def test_without_rights_it_is_not_said_to_be_another_program() -> None:
+    """The kernel then shows other addresses of its code and stack than before."""
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        target = LiveTarget(process.pid)
+        reader = os.fork()
+        if not reader:
+            try:
+                no_rights()
+                target.check_program()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1]) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_without_process_vm_readv(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,14 +211,14 @@ class Job:
     # ---- ranks ----
 
     def _stack(self, rank: int) -> bytes:
-        data = bytearray(MEGABYTE)
-        at = self.context(rank) - self.begin(rank)
+        """Nothing but the frames at its top."""
+        frames = bytearray(0x200)
         pc = self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
-        struct.pack_into("<Q", data, at + 0x40, pc)
-        struct.pack_into("<Q", data, MEGABYTE - 0x80, self.copy(rank) + 0x1100)  # where what its main calls returns to
+        struct.pack_into("<Q", frames, 0x40, pc)
+        struct.pack_into("<Q", frames, 0x180, self.copy(rank) + 0x1100)  # where what its main calls returns to
         if rank in self.mixed:
-            struct.pack_into("<Q", data, MEGABYTE - 0x88, self.copy((rank + 1) % RANKS) + 0x1100)
-        return bytes(data)
+            struct.pack_into("<Q", frames, 0x178, self.copy((rank + 1) % RANKS) + 0x1100)
+        return SparseBytes.of({self.context(rank) - self.begin(rank): bytes(frames)})
 
     def _objects(self, folder: Path) -> list[Mapped]:
         """The program's own object and its copies."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import importlib
 import os
+import pkgutil
 import pty
 import random
 import re
@@ -31,51 +33,16 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, Optional
 
+import inspector
+import pieglobalsfind
 from inspector import cli
-from pieglobalsfind.jobs.processes import processes
 from tests.support.inspector.faults_around import AROUND
+from tests.support.inspector.faults_target import IN_TARGET, SOURCE, Job
 from tests.support.inspector.killed_debugger import COMMANDS as DEBUGGER_COMMANDS
 from tests.support.inspector.killed_debugger import DEBUGGER_KILLED, KilledDebugger
 from tests.support.running import BIN
 
-RANKS = 4
 MOST_SECONDS = 120  # of one command; it takes a fraction of one, but on a loaded machine
-MOST_PIDS = 200  # processes that are started to get a certain pid
-SOURCE = """
-#include <mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
-int mine;
-double values[4] = {1, 2, 3, 4};
-static void change(int number) {
-    execl("/bin/sleep", "sleep", "600", NULL);
-}
-static void divide(int number) {
-    if (fork() == 0)
-        pause();
-}
-int main(int argc, char **argv) {
-    int word;
-    char byte;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
-    signal(SIGUSR1, change);
-    signal(SIGUSR2, divide);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (mine == 0)
-        printf("ready %d\\n", getpid());
-    fflush(stdout);
-    if (mine == 0 && argc > 1) {
-        if (read(0, &byte, 1) < 0)
-            return 1;
-        printf("moved %d\\n", MPIX_Migrate_to(1));
-        fflush(stdout);
-    }
-    MPI_Recv(&word, 1, MPI_INT, mine, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    return 0;
-}
-"""
 COMMANDS = (
     "ranks PID",
     "report PID --html OUT/file",
@@ -98,125 +65,6 @@ def commands(fault: str) -> tuple[str, ...]:
     return DEBUGGER_COMMANDS if fault == DEBUGGER_KILLED else COMMANDS
 
 
-def state_of(pid: int) -> str:
-    """The kernel's letter for a process; "" if it has gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
-    return ""
-
-
-class Job:
-    """The target: a process of four ranks that wait, or two; `pid` is rank 0's, which can be moved if `is_mobile`."""
-
-    def __init__(self, program: Path, is_mobile: bool = False) -> None:
-        words = [str(BIN / "rankrun"), "-n", str(RANKS), *(["--procs", "2"] if is_mobile else []), str(program)]
-        self.process = subprocess.Popen(
-            [*words, *(["mobile"] if is_mobile else [])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self.successor: Optional[subprocess.Popen[bytes]] = None
-        assert self.process.stdout is not None
-        word, pid = self.process.stdout.readline().split()
-        assert word == b"ready"
-        self.pid = int(pid)
-
-    def state(self) -> str:
-        """The kernel's letter; "" if the process has gone."""
-        return state_of(self.pid)
-
-    def is_held(self) -> bool:
-        """Whether the command holds any process of the job still."""
-        pids = (pid for pid, process in processes().items() if process.parent == self.process.pid)
-        return any(state_of(pid) == "t" for pid in (self.pid, *pids))
-
-    def tracer(self) -> int:
-        """The process that traces the job; 0: none."""
-        with suppress(OSError):
-            return int(re.findall(r"TracerPid:\t(\d+)", Path(f"/proc/{self.pid}/status").read_text())[0])
-        return 0
-
-    def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Until the fault has happened, or can't as long as the command holds the process still."""
-        while not is_so() and self.state() not in ("t", "Z", ""):
-            time.sleep(0.001)
-
-    def end(self) -> None:
-        with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream is not None
-            stream.close()
-        if self.successor is not None:
-            self.successor.kill()
-            self.successor.wait()
-
-
-# ---- faults in the target ----
-
-
-def is_killed(job: Job) -> None:
-    os.kill(job.pid, signal.SIGKILL)
-    job.wait_until(lambda: job.state() == "Z")
-
-
-def is_reaped(job: Job) -> None:
-    """The kernel tells a tracer first that its process has ended: then the parent, which is this, hears of it later."""
-    is_killed(job)
-    job.process.poll()
-
-
-def execs(job: Job) -> None:
-    os.kill(job.pid, signal.SIGUSR1)
-    job.wait_until(lambda: Path(f"/proc/{job.pid}/comm").read_text() == "sleep\n")
-
-
-def forks(job: Job) -> None:
-    os.kill(job.pid, signal.SIGUSR2)
-    children = Path(f"/proc/{job.pid}/task/{job.pid}/children")
-    if children.exists():  # a kernel without it does not say
-        job.wait_until(lambda: children.read_text() != "")
-
-
-def stops(job: Job) -> None:
-    os.kill(job.pid, signal.SIGSTOP)
-    job.wait_until(lambda: job.state() == "T")
-
-
-def migrates(job: Job) -> None:
-    """Rank 0 goes to the other process, in the middle of whatever the command reads of it."""
-    assert job.process.stdin is not None and job.process.stdout is not None
-    stream = job.process.stdout.fileno()
-    os.write(job.process.stdin.fileno(), b"x")
-    job.wait_until(lambda: bool(select.select([stream], [], [], 0)[0]) or job.is_held())
-
-
-def is_another(job: Job) -> None:
-    """The pid is another program's: the kernel gives out pids in order, and root may say which comes next."""
-    is_reaped(job)
-    for _ in range(MOST_PIDS):
-        with suppress(OSError):
-            Path("/proc/sys/kernel/ns_last_pid").write_text(str(job.pid - 1))
-        process = subprocess.Popen(["/bin/sleep", "600"])
-        if process.pid == job.pid:
-            job.successor = process
-            return
-        process.kill()
-        process.wait()
-
-
-IN_TARGET: dict[str, Callable[[Job], None]] = {
-    "killed": is_killed,
-    "reaped": is_reaped,
-    "exec": execs,
-    "fork": forks,
-    "stopped": stops,
-    "pid reused": is_another,
-    "migrated away": migrates,
-}
 TERMINAL_CLOSED = "terminal closed"
 LASTING = (
     TERMINAL_CLOSED,
@@ -225,7 +73,7 @@ LASTING = (
     *AROUND,
 )  # the target is as before, and serves the next try, too
 FAULTS = (*IN_TARGET, *AROUND, TERMINAL_CLOSED, DEBUGGER_KILLED)
-ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP,), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
+ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP, -signal.SIGHUP), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
 
 
 # ---- a try ----
@@ -453,13 +301,25 @@ def run_command(words: list[str], moment: int, inflict: Callable[[], None], aske
         os._exit(status)
 
 
+def import_all() -> None:
+    """Import what commands import when they need it, so that a try takes a quarter of the time."""
+    for package in (inspector, pieglobalsfind):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                with suppress(ImportError):  # of what is not installed
+                    importlib.import_module(module.name)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tries", type=int, default=1000, help="of each fault (1000)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--cold", action="store_true", help="commands import their modules, as they do for users")
     parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"of: {', '.join(FAULTS)}; all by default")
     options = parser.parse_args()
     chance = random.Random(options.seed)
+    if not options.cold:
+        import_all()
     found = 0
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
