@@ -35,6 +35,7 @@ def start(start_job: StartJob, rankrun: Path, program: Path, way: str, turns: in
     return job
 
 
+@pytest.mark.timeout(900)  # seconds: a loaded machine takes some for each look
 @pytest.mark.parametrize("way", WAYS)
 def test_every_rank_at_every_look(start_job: StartJob, rankrun: Path, program: Path, way: str) -> None:
     live = LiveTarget(start(start_job, rankrun, program, way).pid)
