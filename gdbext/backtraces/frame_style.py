@@ -106,9 +106,17 @@ def shortened(found: gdb.Frame, symbol: gdb.Symbol) -> Piece:
 
 
 def speaks_alike(found: Any) -> bool:
-    """Whether GDB prints in the frame's language while another one is selected; GDB 12 does not tell."""
+    """Whether GDB prints in the frame's language while another one is selected.
+
+    GDB 12 does not tell a frame's language: there it has to be the same source file.
+    """
     selected: Any = gdb.selected_frame()
-    return is_automatic() and hasattr(found, "language") and found.language() == selected.language()
+    if not is_automatic():
+        return False
+    if hasattr(found, "language"):
+        return bool(found.language() == selected.language())
+    files = [each.find_sal().symtab for each in (found, selected)]
+    return None not in files and files[0].fullname() == files[1].fullname()
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:

@@ -20,6 +20,7 @@ from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
+R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
@@ -59,15 +60,40 @@ class LateLibraries:
             self._breakpoint = LinkerBreakpoint(address, self._read)
 
     def _read(self) -> None:
-        for path in unread():
-            if path not in self._spared:
-                execute("sharedlibrary " + pattern_of(path))
+        paths = [path for path in unread() if path not in self._spared]
+        self._read_each(paths)
+        if not set(paths) <= set(map(path_of, gdb.objfiles())) and is_whole():
+            renew_list()
+            self._read_each(paths)
+
+    @staticmethod
+    def _read_each(paths: list[str]) -> None:
+        for path in paths:
+            execute("sharedlibrary " + pattern_of(path))
 
     def forget(self) -> None:
         """The process is gone."""
         if self._breakpoint is not None and self._breakpoint.is_valid():
             self._breakpoint.delete()
         self._breakpoint = None
+
+
+def is_whole() -> bool:
+    """Whether the dynamic linker's list is not just being changed: its `r_state` is RT_CONSISTENT (link.h)."""
+    try:
+        with in_c():
+            return int(gdb.parse_and_eval(R_STATE)) == 0
+    except gdb.error:  # the linker has no such symbol
+        return False
+
+
+def renew_list() -> None:
+    """Have GDB ask the dynamic linker for all libraries.
+
+    Where the linker has probes for debuggers GDB keeps a list, and brings it up to date as it passes one alone; setting
+    the system root makes it anew, whatever it is set to. What GDB has read of libraries stays read.
+    """
+    execute(f"with auto-solib-add off -- set sysroot {gdb.parameter('sysroot') or ''}")
 
 
 def pattern_of(path: str) -> str:

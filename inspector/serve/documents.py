@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .rank_process import RankProcess
+from .rank_process import Library, RankProcess
 
 NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled where a text may have one
 COLUMNS = ("pid", "rank", "state", "process", "command")
@@ -34,14 +34,14 @@ def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:
     return f'<?xml version="1.0"?><threads>{"".join(rows)}</threads>'
 
 
-def library_list(rank_process: RankProcess, every: bool) -> str:
-    """The rank's libraries; `every`: also those that GDB keeps hooks in."""
+def library_list(libraries: Iterable[Library], program: int) -> str:
+    """A rank's libraries; `program` is its program's identity."""
     rows = (
         f'<library name="{escaped(each.name)}" lm={hexadecimal(each.identity)} l_addr={hexadecimal(each.bias)}'
         f' l_ld={hexadecimal(each.dynamic)} lmid="0x0"/>'
-        for each in rank_process.libraries(every)
+        for each in libraries
     )
-    head = f'<library-list-svr4 version="1.0" main-lm={hexadecimal(rank_process.main_identity)}>'
+    head = f'<library-list-svr4 version="1.0" main-lm={hexadecimal(program)}>'
     return f"{head}{''.join(rows)}</library-list-svr4>"
 
 

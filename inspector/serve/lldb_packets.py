@@ -7,18 +7,13 @@ lldb.llvm.org/resources/lldbgdbremote.html.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import RanklensError
-
-from . import packets, registers, stops
+from . import packets, registers, stops, thread_block
 from .packets import as_hex, hexadecimal
 from .rank_process import RankProcess
 from .session import FAILED, FIRST_PID, OK, TRAP, ServeSession
 
 TRIPLE = "x86_64-pc-linux-gnu"
-DT_DEBUG = 21
 
 
 def host(session: ServeSession, arguments: bytes) -> bytes:
@@ -60,22 +55,8 @@ def thread_stop(session: ServeSession, arguments: bytes) -> bytes:
 
 
 def library_list_pointer(session: ServeSession, arguments: bytes) -> bytes:
-    """`qShlibInfoAddr`: where the pointer to the loader's list stands (DT_DEBUG), without which no library is read."""
-    view = session.rank().view
-    for other in session.rank().files.others:
-        with suppress(RanklensError, LookupError):
-            if LoadedElf(view.target.read, other.base).dynamic.get(DT_DEBUG):
-                return b"%x" % _entry(session.rank(), other.dynamic, DT_DEBUG)
-    return FAILED
-
-
-def _entry(rank: RankProcess, dynamic: int, tag: int) -> int:
-    """The address of the value of a tag; raises `LookupError`."""
-    for at in range(dynamic, dynamic + 256 * 16, 16):
-        entry = rank.memory.read(at, 16)
-        if int.from_bytes(entry[:8], "little") == tag:
-            return at + 8
-    raise LookupError
+    """`qShlibInfoAddr`: where the pointer to the loader's list stands, without which no library is read."""
+    return b"%x" % thread_block.POINTER_TO_LIST if session.rank().files.loader_list else FAILED
 
 
 def memory_region(session: ServeSession, arguments: bytes) -> bytes:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Optional
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.elf.file import PT_DYNAMIC
+from pieglobalsfind.elf.file import PT_DYNAMIC, PT_TLS
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import identity_by_headers, identity_of, object_path
 from pieglobalsfind.errors import RanklensError
@@ -22,7 +23,10 @@ from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import MemoryMapping
 
+from .thread_block import LIST_SIZE
+
 VDSO = "[vdso]"
+DT_DEBUG = 21
 LARGEST_VDSO = 1 << 16  # bytes; it has a few pages
 
 
@@ -31,7 +35,7 @@ class LoadedFile:
     """A program or library as the system's loader placed it. `name` is where it can be opened.
 
     `path` is the target's name for it, `base` its first byte, `bias` what was added to its addresses, `dynamic` where
-    its dynamic section is.
+    its dynamic section is, `has_thread_locals` whether it has a segment of thread-local variables.
     """
 
     name: str
@@ -39,6 +43,7 @@ class LoadedFile:
     base: int
     bias: int
     dynamic: int
+    has_thread_locals: bool = False
 
 
 class LoadedFiles:
@@ -70,7 +75,8 @@ class LoadedFiles:
                 continue
             name = self._name(mapping.path, loaded.build_id, loaded)
             if name:
-                yield LoadedFile(name, mapping.path, mapping.start, loaded.load_bias, loaded.load_bias + dynamic)
+                bias, has_thread_locals = loaded.load_bias, has_segment(loaded, PT_TLS)
+                yield LoadedFile(name, mapping.path, mapping.start, bias, bias + dynamic, has_thread_locals)
 
     def kernel_code(self, pc: int) -> Optional[LoadedFile]:
         """What the kernel has put into the process (vdso(7)), in a file of ours that has no name.
@@ -119,11 +125,35 @@ class LoadedFiles:
             self._names[elf_object.index] = self._checked(object_path(self._view.target, identity_of(elf_object)))
         return self._names[elf_object.index]
 
+    def has_thread_locals(self, elf_object: Object) -> bool:
+        """Whether an object's file has thread-local variables, also where the runtime says nothing of them."""
+        if elf_object.tls_size:
+            return True
+        try:
+            return has_segment(LoadedElf(self._view.target.read, elf_object.base), PT_TLS)
+        except RanklensError:
+            return False
+
+    @cached_property
+    def loader_list(self) -> bytes:
+        """The `struct r_debug` of the process's loader, b"" if there is none."""
+        for other in self.others:
+            with suppress(RanklensError):
+                address = LoadedElf(self._view.target.read, other.base).dynamic.get(DT_DEBUG)
+                if address:
+                    return self._view.target.read(address, LIST_SIZE)
+        return b""
+
     def _checked(self, found: object) -> str:
         if isinstance(found, Absent):
             self.problems.append(f"{found.reason}: {found.hint}" if found.hint else found.reason)
             return ""
         return str(found)
+
+
+def has_segment(loaded: LoadedElf, kind: int) -> bool:
+    """Whether a file has a segment of a kind that takes memory."""
+    return any(header.type == kind and header.memory_size for header in loaded.program_headers)
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from pieglobalsfind.errors import RanklensError
 from . import packets, registers
 from .packets import LARGEST, hexadecimal
 from .session import FAILED, OK, ServeSession
+from .thread_block import ELSEWHERE, END
 
 MOST_READ = (LARGEST - 64) // 2  # bytes whose digits fit into a packet
 
@@ -55,8 +56,12 @@ def read_binary(session: ServeSession, arguments: bytes) -> bytes:
 
 
 def _read(session: ServeSession, arguments: bytes) -> bytes:
-    address, _, size = arguments.partition(b",")
-    return session.rank().memory.read(hexadecimal(address), min(hexadecimal(size), MOST_READ))
+    place, _, digits = arguments.partition(b",")
+    address, size = hexadecimal(place), min(hexadecimal(digits), MOST_READ)
+    rank = session.rank()
+    if ELSEWHERE <= address < END:
+        return rank.memory_elsewhere(address, size, session.modules_of(rank.rank.rank).numbers)
+    return rank.memory.read(address, size)
 
 
 def write(session: ServeSession, arguments: bytes) -> bytes:

@@ -165,7 +165,12 @@ def _libraries(session: ServeSession, annex: bytes) -> Optional[bytes]:
     rank = session.rank()
     if isinstance(rank.view.target, LiveTarget):
         session.libraries_of[rank.rank.rank] = rank.view.target.pid
-    return _encoded(documents.library_list(rank, every))
+    libraries = list(rank.libraries(every))
+    modules = session.modules_of(rank.rank.rank)
+    modules.learn(rank.modules(libraries))
+    order = modules.numbers
+    libraries.sort(key=lambda library: order.get(library.identity, len(order) + 1))
+    return _encoded(documents.library_list(libraries, rank.main_identity))
 
 
 FEW = 8  # ranks whose libraries with hooks make no difference

@@ -7,7 +7,7 @@ written to a target but by `memory`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
@@ -26,6 +26,8 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
+from .registers import FS_BASE
+from .thread_block import ELSEWHERE, MadeUpMemory, identity_of
 from .thread_registers import of_thread
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
@@ -37,13 +39,13 @@ WITH_HOOKS = ("libc.so", "libc-", "libstdc++", "libgcc_s")
 
 @dataclass(frozen=True)
 class Library:
-    """A library of a rank. `identity` names it in `qGetTLSAddr`; `object` is its index in the rank table, or None."""
+    """A library of a rank. `identity` names it to debuggers, `has_thread_locals`: it is a module of such variables."""
 
     name: str
     bias: int
     dynamic: int
     identity: int
-    object: Optional[int]
+    has_thread_locals: bool
 
 
 class RankProcess:
@@ -96,8 +98,11 @@ class RankProcess:
 
     @property
     def known_registers(self) -> Mapping[int, int]:
-        """Return the registers, none if they are unknown."""
-        return {} if isinstance(self.registers, Absent) else self.registers
+        """Return the registers, none if they are unknown; the thread's pointer leads to the rank's own variables."""
+        if isinstance(self.registers, Absent):
+            return {}
+        known = {number: value for number, value in self.registers.items() if number != FS_BASE}
+        return {**known, FS_BASE: ELSEWHERE} if self._blocks else known
 
     @property
     def pc(self) -> int:
@@ -141,13 +146,15 @@ class RankProcess:
                 continue
             moved = base - elf_object.base
             dynamic = self._dynamic(elf_object)
-            yield Library(name, elf_object.load_bias + moved, dynamic + moved, elf_object.base, elf_object.index)
+            identity, has_thread_locals = identity_of(elf_object.base), self.files.has_thread_locals(elf_object)
+            yield Library(name, elf_object.load_bias + moved, dynamic + moved, identity, has_thread_locals)
         for other in self.files.others:
             if every or not is_hooked(other) or other.path in self._touched:
-                yield Library(other.name, other.bias, other.dynamic, other.base, None)
+                identity = identity_of(other.base)
+                yield Library(other.name, other.bias, other.dynamic, identity, other.has_thread_locals)
         code = self.files.kernel_code(self.pc)  # also of a suspended rank: it may be there once it has run
         if code is not None:
-            yield Library(code.name, code.bias, code.dynamic, code.base, None)
+            yield Library(code.name, code.bias, code.dynamic, identity_of(code.base), False)
 
     def _dynamic(self, elf_object: Object) -> int:
         if elf_object.dynamic:
@@ -197,19 +204,35 @@ class RankProcess:
 
     def thread_local(self, identity: int, offset: int) -> int:
         """Where the rank has a thread-local variable of a library; raises `RanklensError` if that is not known."""
-        elf_object = self._object_at(identity)
-        block = tls_block(self.rank, elf_object) if elf_object is not None else None
-        if elf_object is None or block is None or not 0 <= offset <= elf_object.tls_size:
+        block, size = self._blocks.get(identity, (0, 0))
+        if not block or not 0 <= offset <= size:
             raise RanklensError(f"rank {self.rank.rank} has no such thread-local variable of its own")
         return block + offset
 
     @property
     def main_identity(self) -> int:
-        """Names the program in `qGetTLSAddr`."""
-        return self.program.base
+        """Names the program to debuggers."""
+        return identity_of(self.program.base)
 
-    def _object_at(self, base: int) -> Optional[Object]:
-        return next((elf_object for elf_object in self.view.table.objects if elf_object.base == base), None)
+    @cached_property
+    def _blocks(self) -> Mapping[int, tuple[int, int]]:
+        """(address, size) of the rank's blocks of thread-local variables, by identity."""
+        found = ((elf_object, tls_block(self.rank, elf_object)) for elf_object in self.view.table.objects)
+        return {
+            identity_of(elf_object.base): (block, elf_object.tls_size)
+            for elf_object, block in found
+            if block and elf_object.tls_size
+        }
+
+    def modules(self, libraries: Iterable[Library]) -> list[int]:
+        """The identities of what has thread-local variables, the program first."""
+        program = [self.main_identity] if self.files.has_thread_locals(self.program) else []
+        return program + [library.identity for library in libraries if library.has_thread_locals]
+
+    def memory_elsewhere(self, address: int, size: int, numbers: Mapping[int, int]) -> bytes:
+        """What debuggers that find thread-local variables by themselves read; `numbers` are the modules'."""
+        blocks = {identity: block for identity, (block, _) in self._blocks.items()}
+        return MadeUpMemory(self.main_identity, blocks, numbers, self.files.loader_list).read(address, size)
 
 
 def is_hooked(loaded_file: LoadedFile) -> bool:

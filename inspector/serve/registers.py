@@ -30,7 +30,7 @@ TYPES = {"rbp": "data_ptr", "rsp": "data_ptr", "rip": "code_ptr", "eflags": "i38
 SEGMENT = {"e": 50, "c": 51, "s": 52, "d": 53, "f": 54, "g": 55}
 X87 = {"fctrl": 65, "fstat": 66}
 X87_CONTROL = ("fctrl", "fstat", "ftag", "fiseg", "fioff", "foseg", "fooff", "fop")
-GENERIC = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
+GENERIC = {"rip": "pc", "rsp": "sp", "rbp": "fp", "fs_base": "tp"}
 
 CORE = (
     *(Register(name, 8, TYPES.get(name, "int64"), DWARF[name]) for name in WORDS),
@@ -44,10 +44,9 @@ SSE = (
     Register("mxcsr", 4, "i386_mxcsr", 64, "vector"),
 )
 LINUX = (Register("orig_rax", 8, "int"),)
-# Never known: GDB 17 and newer find thread-local variables by the thread pointer, whatever qGetTLSAddr would answer,
-# and a kernel thread's leads to other values than the rank's.
-SEGMENTS = (Register("fs_base", 8, "int"), Register("gs_base", 8, "int"))
-INTEGERS = CORE[: len(WORDS) + 1]
+FS_BASE = 58  # the thread's pointer
+SEGMENTS = (Register("fs_base", 8, "int", FS_BASE), Register("gs_base", 8, "int"))
+INTEGERS = (*CORE[: len(WORDS) + 1], SEGMENTS[0])
 OF_RUNNING = (*INTEGERS, *SSE)
 ALL = (*CORE, *SSE, *LINUX, *SEGMENTS)
 PC = next(number for number, one in enumerate(ALL) if one.name == "rip")

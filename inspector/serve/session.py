@@ -18,6 +18,7 @@ from pieglobalsfind.model import RUNNING
 from . import packets
 from .rank_process import RankProcess
 from .source import Moment, ServedJob
+from .thread_block import Modules
 
 FIRST_PID = 5_000_000  # above every pid that a Linux kernel gives: debuggers ask their host about smaller ones
 TRAP, INTERRUPTED = 5, 2  # signals, as the protocol numbers them
@@ -59,6 +60,7 @@ class ServeSession:
         self.listed = 0  # threads that a list of several parts has had
         self.files: set[int] = set()  # descriptors that it has opened
         self.libraries_of: dict[int, Optional[int]] = {}  # by rank, the process whose libraries the debugger has read
+        self._modules: dict[int, Modules] = {}  # by rank, as the debugger counts them
         self.processes: list[bytes] = []  # what is left of a list of processes
         self._complain = complain
         self._complaints: set[str] = set()
@@ -179,6 +181,10 @@ class ServeSession:
         before = self.libraries_of.get(number, process)
         self.libraries_of[number] = process
         return before != process
+
+    def modules_of(self, number: int) -> Modules:
+        """Which modules of thread-local variables the debugger has counted in a rank."""
+        return self._modules.setdefault(number, Modules())
 
     # ---- names ----
 

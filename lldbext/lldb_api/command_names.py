@@ -14,16 +14,21 @@ import lldb
 
 FAMILIES = frozenset(
     (
-        *("breakpoint", "breakpoint command", "breakpoint name", "command", "command script", "diagnostics"),
+        *("breakpoint", "breakpoint add", "breakpoint command", "breakpoint name", "breakpoint override"),
+        *("command", "command script", "diagnostics"),
         *("frame", "frame recognizer", "language", "language cplusplus", "memory", "memory tag"),
-        *("process", "process trace", "register", "scripting", "source", "source cache"),
-        *("target", "target dump", "target modules", "target modules dump", "target modules search-paths"),
+        *("process", "process trace", "register", "scripting", "scripting extension", "source", "source cache"),
+        *("target", "target dump", "target frame-provider", "target hook"),
+        *("target modules", "target modules dump", "target modules search-paths"),
         *("target stop-hook", "target symbols", "thread", "thread plan", "thread trace", "thread trace dump"),
         *("thread trace export", "watchpoint", "watchpoint command", "watchpoint set"),
     )
 )
 BLIND = frozenset(  # these see no rank, nor do their subcommands
-    ("apropos", "help", "log", "platform", "plugin", "quit", "session", "settings", "statistics", "trace", "version")
+    (
+        *("apropos", "help", "log", "platform", "plugin", "protocol-server", "quit", "session", "settings"),
+        *("statistics", "trace", "version"),
+    )
 )
 
 

@@ -27,7 +27,7 @@ for index in range(process.GetNumThreads()):
     ask(f"thread select {{process.GetThreadAtIndex(index).GetIndexID()}}")
     found += [ask("thread info"), ask("bt"), ask("target variable shared_name"), ask("x/2dw `&pair`") if LENDS else ""]
 tell("found", found)
-tell("refused", ask("rank print shared_name + 1"))
+tell("sum", ask("rank print shared_name + 1"))
 tell("stop", process.GetStopID())
 """
 CONNECT = """
@@ -88,10 +88,9 @@ def test_a_stub_tells_what_the_kernel_tells(session: Session, places: Places, ra
     assert len(told["found"]) == len(local["found"]) == len(names), told.output
     for name, mine, other in zip(names, told["found"], local["found"]):
         assert without_stop(mine) == without_stop(other), f"{name}: {told.output}"
-    if kind == "gdbserver":
-        assert told["refused"].startswith(f"0-{RANKS - 1}: <it would have to call mmap in the process")
-    else:
-        assert told["refused"] == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
+    is_refused = told["sum"].startswith(f"0-{RANKS - 1}: <it would have to call mmap in the process")
+    if kind != "gdbserver" or not is_refused:  # LLDB 23 needs no memory of the process for a sum
+        assert told["sum"] == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
     assert told["stop"] == 1, "the process has not run"
     _, after, printed, listed = told["step"]
     assert "rank 3: running" in after and "step over" in after, told.output

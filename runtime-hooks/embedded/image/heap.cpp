@@ -10,6 +10,8 @@
 #include "image/shared_memory.h"
 #include "machine/machine.h"
 
+/* Newer Boosts put scripts for GDB into all that include them, and GDB warns that it does not run them. */
+#define BOOST_ALL_NO_EMBEDDED_GDB_SCRIPTS
 #include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>
 #include <boost/interprocess/sync/mutex_family.hpp>
 

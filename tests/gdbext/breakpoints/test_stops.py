@@ -402,6 +402,8 @@ def test_exceptions_are_caught_in_every_rank(session: Session, rankrun: Path, th
     """Set before there is a rank: in the C++ library's code, which all ranks share, or each has in its namespace."""
     if method == "pip" and gdb_version() < (13, 0):
         pytest.skip("GDB 12 reads no libraries in other namespaces of the dynamic linker")
+    if method == "pip" and gdb_version() >= (17, 0):
+        pytest.skip("GDB 17 and newer can not know libraries of other namespaces while symbols of one are out")
     told = session.run(
         """
 gdb.execute("catch throw")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.debuggers import gdb_version
 from tests.support.gdb.session import Session
 from tests.support.inspector.turns import EXPECTED, Turns, results
 from tests.support.running import built
@@ -134,8 +133,6 @@ def check(
     shared: Shared,
     folder: Path,
 ) -> None:
-    if method == "tls" and gdb_version() >= (17, 0):
-        pytest.skip("GDB 17 and newer ask the server for no thread-local variable")
     wanted = native_answers(gdb, turns, shared, folder, walk)
     job = turns.virtual(method, *options)
     pid = turns.process_of(job, RANK)

@@ -57,8 +57,13 @@ def configuration(kind: str, program: Path, port: str, name: str = "one rank") -
     return found
 
 
+NO_QUALIFIED = "<'::' (coloncolon)> is not allowed"  # what LLDB 23 says of all such names where it is hovered over one
+
+
 def begin(adapter: Adapter, **arguments: object) -> None:
-    adapter.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+    adapter.ask(
+        "initialize", adapterID="test", clientID="test", pathFormat="path", linesStartAt1=True, columnsStartAt1=True
+    )
     asked = adapter.send("attach", **arguments)
     adapter.event("initialized")
     adapter.ask("configurationDone")
@@ -80,8 +85,11 @@ def check_rank(adapter: Adapter, kind_of_error: str, hovered: dict[str, int]) ->
     assert (clicked["name"].partition("(")[0], clicked["source"]["path"]) == ("main", str(SOURCES / "fields_main.cpp"))
     for context, values in (("hover", hovered), ("watch", VALUES)):
         for expression, value in values.items():
-            answer = adapter.ask("evaluate", expression=expression, frameId=clicked["id"], context=context)
-            assert answer["result"] == str(value), (context, expression)
+            asked = adapter.send("evaluate", expression=expression, frameId=clicked["id"], context=context)
+            answer = adapter.response(asked)
+            if context == "hover" and NO_QUALIFIED in str(answer):
+                continue
+            assert answer["success"] and answer["body"]["result"] == str(value), (context, expression, answer)
     wrong = adapter.response(adapter.send("evaluate", expression="nonsense", frameId=clicked["id"], context="watch"))
     assert not wrong["success"] and str(wrong).count(kind_of_error) == 1, wrong
     assert kind_of_error not in adapter.output

@@ -21,7 +21,7 @@ ask("PATIENT")
 for command in COMMANDS:
     ask(command)
 target = debugger.GetSelectedTarget()
-process = target.GetProcess()
+process = connected(target, ADDRESS) if ADDRESS else target.GetProcess()
 thread = process.GetThreadAtIndex(0)
 tell("name", thread.GetName())
 tell("functions", functions(thread))
@@ -39,8 +39,9 @@ def session(tmp_path: Path) -> Session:
     return Session(find_lldb(), tmp_path)
 
 
-def script(*commands: str) -> str:
-    return READ.replace("COMMANDS", repr(commands)).replace("PATIENT", PATIENT)
+def script(*commands: str, address: str = "") -> str:
+    """`address`: where to connect to after the commands, "" if one of them has done so."""
+    return READ.replace("COMMANDS", repr(commands)).replace("PATIENT", PATIENT).replace("ADDRESS", repr(address))
 
 
 def check(told: object, places: Places, rank: int) -> None:
@@ -55,7 +56,7 @@ def check(told: object, places: Places, rank: int) -> None:
 def test_one_rank(rank: int, places: Places, program: Path, session: Session) -> None:
     """A suspended rank, and the one that runs."""
     with listening(places.pid, "--rank", rank, "--port", 0) as (address, _):
-        told = session.run(script(f"target create {program}", f"gdb-remote {address}"), load=False)
+        told = session.run(script(f"target create {program}", address=address), load=False)
         check(told, places, rank)
     wait_until(lambda: not is_stopped(places.pid), "the job was left stopped")
 
@@ -78,7 +79,14 @@ def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) ->
         listening(places.pid, "--rank", 1, "--port", 0) as (address, _),
         Adapter(find_lldb("lldb-dap"), tmp_path) as adapter,
     ):
-        adapter.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+        adapter.ask(
+            "initialize",
+            adapterID="lldb-dap",
+            clientID="test",
+            pathFormat="path",
+            linesStartAt1=True,
+            columnsStartAt1=True,
+        )
         commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}
         asked = adapter.send("attach", program=str(program), stopOnEntry=True, **commands)
         adapter.event("initialized")

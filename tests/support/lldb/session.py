@@ -2,8 +2,8 @@
 
 Takes LLDB's path, a Python script, and what to debug. The script has `debugger`, `target`, `process`, `ask(command)`
 (LLDB's answer, or "error: ..."), `printed(command)` (the same without a result's number), `value(expression)` (an int,
-in the selected frame), `kill()` (the process; comes back once LLDB takes it for exited) and `tell(name, what JSON can
-hold)`. Never judges.
+in the selected frame), `connected(target, address)` (a stub's process), `kill()` (the process; comes back once LLDB
+takes it for exited) and `tell(name, what JSON can hold)`. Never judges.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ def ask(command):
 def value(expression):
     found = target.GetProcess().GetSelectedThread().GetSelectedFrame().EvaluateExpression(expression)
     return found.GetValueAsSigned() if found.GetError().Success() else str(found.GetError())
+
+def connected(target, address):  # LLDB 23 has no modules after `gdb-remote` in a script, also of its own stub
+    error = lldb.SBError()
+    return target.ConnectRemote(lldb.SBListener(), "connect://" + address, "gdb-remote", error)
 
 def printed(command):  # by an old LLDB with the number that it gives to the result
     return re.sub(r"\\$[0-9]+ = ", "", ask(command))
