@@ -178,9 +178,6 @@ class OwnMemory:
     def _judged(self, comparison: Comparison, words: list[Word], stack: Optional[StackWords]) -> list[PointerFinding]:
         heap = comparison.rank.heap if isinstance(comparison.rank.heap, Region) else Region(0, 0)
         blocks, whole = self._blocks(heap), AllocatedRegion(heap.start, heap.size, False)
-        if heap.size > LARGEST_PIECE:
-            what = f"where the blocks of its heap are is not known, it has more than {LARGEST_PIECE >> 20} MB"
-            self.unread.append((comparison.rank.rank, what))
 
         def block_at(address: int) -> Optional[AllocatedRegion]:
             if address in heap:
@@ -225,10 +222,8 @@ class OwnMemory:
                 yield replace(root, address=address)
 
     def _blocks(self, heap: Region) -> Optional[Blocks]:
-        if not 0 < heap.size <= LARGEST_PIECE:
-            return None
         try:
-            return blocks_in(self._job.target.read(heap.start, heap.size), heap.start)
+            return blocks_in(self._job.target.read, heap.start, heap.size)
         except MemoryUnreadable:
             return None
 

@@ -6,19 +6,20 @@ a kernel thread is on. Numbers are by ascending address; contexts and heaps are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
-from pieglobalsfind.elf.file import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS, ProgramHeader
+from pieglobalsfind.elf.file import ELF_MAGIC, HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_NOTE, PT_TLS, ProgramHeader
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import SCAN, Absent, Evidence, Object, RankTable, Rebase, Segment
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 Identity = tuple[bytes, tuple[ProgramHeader, ...], bytes]  # ELF header, program headers, build-id
+FIRST = 1024  # bytes of an object, which hold its headers, and mostly its build-id
 EVIDENCE = Evidence(SCAN, "ELF headers in anonymous memory")
 NUMBERED = "there is no registry: copies were found by their ELF headers, and ranks are numbered by ascending address"
 UNEQUAL = "objects have different numbers of copies: which copies belong to the same rank is a guess"
@@ -45,10 +46,7 @@ def decode(target: Target) -> Optional[RankTable]:
 
 def ranks_of_copies(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
     """The same without stacks."""
-    copies: dict[Identity, list[int]] = {}
-    for copy in _headers(target, (mapping for mapping in maps if mapping.readable and _is_anonymous(mapping))):
-        if copy.program_headers:
-            copies.setdefault(_identity(target, copy), []).append(copy.base)
+    copies = _copies(target, [mapping.start for mapping in maps if mapping.readable and _is_anonymous(mapping)])
     if not copies:
         return None
     loaded = ((original, path, copies.get(_identity(target, original))) for original, path in _loaded(target, maps))
@@ -63,22 +61,45 @@ def _is_anonymous(mapping: MemoryMapping) -> bool:
     return mapping.path in ("", "[heap]") or mapping.path.startswith(("[anon", "/memfd:", "/dev/zero"))
 
 
-def _headers(target: Target, mappings: Iterable[MemoryMapping]) -> list[LoadedElf]:
-    found = []
-    for mapping in mappings:
-        try:
-            elf = LoadedElf(target.read, mapping.start)
-        except (ObjectFileError, MemoryUnreadable):
-            continue
-        found.append(elf)
-    return found
+def _copies(target: Target, starts: Sequence[int]) -> dict[Identity, list[int]]:
+    """By identity, the places that begin with an ELF header; the same first bytes are parsed once."""
+    begins = _with_magic(target, starts)
+    known: dict[bytes, Identity] = {}
+    copies: dict[Identity, list[int]] = {}
+    for base, first in zip(begins, read_many(target, [(base, FIRST) for base in begins])):
+        identity = known.get(first) if first is not None else None
+        elf = _header(target, base) if identity is None else None
+        if elf is not None and elf.program_headers:
+            identity = _identity(target, elf)
+            if first is not None and all(
+                header.vaddr - elf.low + header.memory_size <= FIRST
+                for header in elf.program_headers
+                if header.type == PT_NOTE
+            ):
+                known[first] = identity
+        if identity is not None:
+            copies.setdefault(identity, []).append(base)
+    return copies
+
+
+def _with_magic(target: Target, starts: Sequence[int]) -> list[int]:
+    heads = read_many(target, [(start, len(ELF_MAGIC)) for start in starts])
+    return [start for start, head in zip(starts, heads) if head == ELF_MAGIC]
+
+
+def _header(target: Target, start: int) -> Optional[LoadedElf]:
+    try:
+        return LoadedElf(target.read, start)
+    except (ObjectFileError, MemoryUnreadable):
+        return None
 
 
 def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedElf, str]]:
     """Every ELF file that is mapped from its beginning."""
     paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0 and mapping.path.startswith("/")}
-    files = (mapping for mapping in maps if mapping.start in paths and mapping.readable and not _is_anonymous(mapping))
-    return [(elf, paths[elf.base]) for elf in _headers(target, files)]
+    files = [mapping for mapping in maps if mapping.start in paths and mapping.readable and not _is_anonymous(mapping)]
+    found = (_header(target, start) for start in _with_magic(target, [mapping.start for mapping in files]))
+    return [(elf, paths[elf.base]) for elf in found if elf is not None]
 
 
 def _identity(target: Target, elf: LoadedElf) -> Identity:

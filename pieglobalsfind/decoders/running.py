@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
 from pieglobalsfind.machine.processor import Processor
-from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, Absent, Rank, RankTable
+from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, SCAN, Absent, Rank, RankTable
 from pieglobalsfind.target import KernelThread
 
 
@@ -35,11 +35,16 @@ def is_between_ranks(table: RankTable) -> bool:
     """Whether a thread of a stopped target has left a rank, and holds in registers alone what it goes on with.
 
     The embedded runtime has cleared the next rank's context by then, so that it is nowhere in memory: that rank waits
-    without one, or runs on the thread that is still on the other's stack. A moment later it is on its own.
+    without one, or runs on the thread that is still on the other's stack. A moment later it is on its own. Where only
+    copies tell of ranks, it is one whose context is not found while those of others are.
     """
     running = set[int]()
     for rank in table.ranks:
-        if rank.evidence.tier != REGISTRY or not isinstance(rank.context, Absent):
+        if not isinstance(rank.context, Absent):
+            continue
+        if rank.evidence.tier == SCAN and table.context_layout and not rank.kernel_thread:
+            return True
+        if rank.evidence.tier != REGISTRY:
             continue
         if rank.state in (READY, BLOCKED) and rank.context != OWN_THREAD:
             return True

@@ -36,6 +36,7 @@ HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
 SECTION_HEADER_SIZE = 64
 SYMBOL_SIZE = 24
+ELF_MAGIC = b"\x7fELF"
 ONLY_READ = "ranklens-debug-information"  # our memfds of files that no process runs
 MOST_SECTIONS = 1 << 20
 
@@ -95,7 +96,7 @@ class Section:
 
 def parse_header(data: bytes, what: str) -> Header:
     """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is not a 64-bit ELF header."""
-    if data[:4] != b"\x7fELF":
+    if data[:4] != ELF_MAGIC:
         raise ObjectFileError(f"{what} is not an ELF file")
     if len(data) < HEADER_SIZE:
         raise ObjectFileError(f"{what} is truncated in its ELF header")

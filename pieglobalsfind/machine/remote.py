@@ -36,8 +36,8 @@ class RemoteLayout:
     """One processor's registers, numbered in the order of `features`.
 
     `architecture` and `triple` are GDB's and LLDB's names of it. `integers` are what a suspended rank may have,
-    `of_running` what it may have once it runs. `generic` gives LLDB's word for a register's role. `thread_pointer` is the
-    DWARF number of the one by which debuggers find thread-local variables themselves, -1 if they ask for each.
+    `of_running` what it may have once it runs. `generic` gives LLDB's word for a register's role. `thread_pointer` is
+    the DWARF number of the one by which debuggers find thread-local variables themselves, -1 if they ask for each.
     """
 
     architecture: str

@@ -2,7 +2,8 @@
 
 Takes live targets and what reads them; gives what that makes of the paused targets. Where the copy lacks something,
 the processes are paused again, a few times at most; what is still lacking then, the reader says. The last time, where
-ranks may migrate or only copies tell of them, what to copy is planned while all stand still.
+ranks may migrate or only copies tell of them, what to copy is planned while all stand still. Where a thread stood
+between two ranks, the processes are paused again, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ Value = TypeVar("Value")
 OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
 AMPI, SMPI, ANY_CALL = "AMPI", "SMPI", "MPI_Wait"  # whichever call it is, its requests are found in the same way
 MOST_STOPS = 3
+MOST_STOPS_BETWEEN = 5  # where nothing is missed but a context that a thread between two ranks holds
 MOST_SETTLING = 20  # stops where a thread stood between two ranks
 BREATH = 0.002  # seconds
 MOST_REHEARSALS = 5
@@ -72,9 +74,10 @@ def at_one_moment(
     planned = list(processes)
     missed: list[list[tuple[Range, ...]]] = []
     is_stale = [False] * len(planned)  # by process, whether the last copy lacked anything
+    lacking = 0  # stops whose copies did
     seconds = 0.0
     for stop in count(1):
-        if stop == MOST_STOPS and any(process_plan.is_restless for process_plan in planned):
+        if lacking >= MOST_STOPS - 1 and any(process_plan.is_restless for process_plan in planned):
             targets = _paused(planned, seconds, stop, partial(_enlarged_all, planned, missed, with_data))
         else:
             planned = [
@@ -86,17 +89,24 @@ def at_one_moment(
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
         is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
-        if any(is_stale):
-            if stop >= MOST_STOPS:
-                break
-        elif stop >= MOST_SETTLING or not any(target.is_between_ranks for target in targets):
+        lacking += any(is_stale)
+        is_between = any(target.is_between_ranks for target in targets)
+        most = _most_stops(any(is_stale), is_between, any(map(any, missed)))
+        if (lacking if any(is_stale) else stop) >= most:
             break
-        else:
+        if is_between:
             time.sleep(BREATH)  # the thread may wait for a processor
     if problem is not None:
         raise problem
     assert value is not None
     return value[0]
+
+
+def _most_stops(is_stale: bool, is_between: bool, has_missed: bool) -> int:
+    """After how many stops like the last one to give up."""
+    if not is_stale:
+        return MOST_SETTLING if is_between else 1
+    return MOST_STOPS_BETWEEN if is_between and not has_missed else MOST_STOPS
 
 
 def decoded(target: PausedTarget) -> RankTable:
@@ -187,7 +197,7 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
     is_scan = table.evidence.tier == SCAN
-    is_restless = table.process_count > 1 or len(table.currents) > 1 or (is_scan and bool(table.context_layout))
+    is_restless = is_scan or table.process_count > 1 or len(table.currents) > 1
     ranges = [*recorded.noted(is_restless), *_structures(table, ranks)]
     untouched: list[Range] = []
     for start, end in merged(_data(table, ranks)) if with_data else ():

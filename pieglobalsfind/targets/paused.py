@@ -63,6 +63,7 @@ class PausedTarget(StandIn):
         maps: Optional[ProcMaps] = None,
     ) -> None:
         super().__init__(live)
+        self._may_move = maps is not None  # what is in anonymous memory
         if maps is not None:
             self._maps = maps
         self.pause = pause
@@ -117,12 +118,16 @@ class PausedTarget(StandIn):
         return paused_target
 
     def _read_constant(self, at: int, end: int, wanted: Range) -> Optional[bytes]:
-        """What lies in memory that is not writable, as far as one mapping goes; None, and noted, for anything else."""
+        """What lies in memory that can't change, as far as one mapping goes; None, and noted, for anything else.
+
+        A rank that has left may be arriving again: its pages that are not writable are zeros until it is there.
+        """
         mapping = mapping_at(self._maps, at)
         if mapping is None:
             self._unmapped.append(wanted)
             raise MemoryUnreadable(wanted[0], wanted[1] - wanted[0])
-        if mapping.writable and not self.rest_is_live:
+        may_change = mapping.writable or (self._may_move and not mapping.path)
+        if may_change and not self.rest_is_live:
             self._missed.append(wanted)
             return None
         try:

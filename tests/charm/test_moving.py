@@ -1,6 +1,7 @@
 """Stock AMPI's ranks while they migrate without pause: at every look each where it is, with a stack that can be.
 
-A rank that is on its way is in no process: its memory is mapped nowhere.
+A rank that is on its way is in no process. Its memory may be mapped in one: AMPI makes it writable before it packs it,
+segment by segment from the lowest, and protects it again, in the same order, when it has arrived.
 """
 
 from __future__ import annotations
@@ -164,10 +165,11 @@ def check(look: Look, truth: dict[int, int]) -> None:
 
 
 def check_away(looks: Sequence[Look], address: int) -> None:
-    """A rank that no process shows must be on its way: none has its code, which becomes executable last."""
+    """A rank that no process shows must be on its way: in none are its headers read-only and its code executable."""
     for look in looks:
-        near = (one for one in look.job.target.maps() if abs(one.start - address) < SHARE)
-        assert not any(one.executable for one in near), (look.pid, look.job.target.maps(), look.job.table)
+        share = [mapping for mapping in look.job.target.maps() if abs(mapping.start - address) < SHARE]
+        at_home = [code for before, code in zip(share, share[1:]) if code.executable and not before.writable]
+        assert not at_home, (look.pid, share, look.job.table)
 
 
 def check_result(job: subprocess.Popen[str]) -> None:

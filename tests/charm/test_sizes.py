@@ -15,29 +15,39 @@ from pieglobalsfind.decoders.ampi.loader import find_loader
 from pieglobalsfind.model import RankTable, Rebase
 from pieglobalsfind.ranks.rankset import Span, parse
 from pieglobalsfind.targets.live import LiveTarget
+from tests.charm.test_pause import RANKS, check_looks, check_result
+from tests.support.busy import SOURCE
 from tests.support.charm.jobs import AMPICC, build, running
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 MANY = 1000
-LOOKS = 100
 
 # malloc leads to libc's heap, new to isomalloc's; pages that are allocated and never touched take no memory.
-LARGE = r"""
+ALLOCATE = r"""
+static long megabytes(const char *name) { return getenv(name) ? atol(getenv(name)) : 0; }
+static void allocate(int ranks) {
+  for (long left = megabytes("LIBC_MB") * 10 / ranks; left > 0; left--) *(char *)malloc(100000) = 1;
+  for (long left = megabytes("ISO_MB") * 10 / ranks; left > 0; left--) *new char[100000] = 1;
+}
+"""
+LARGE = (
+    r"""
 #include <mpi.h>
 #include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
 int g_rank = -1;
-static long megabytes(const char *name) { return getenv(name) ? atol(getenv(name)) : 0; }
+"""
+    + ALLOCATE
+    + r"""
 int main(int count, char **words) {
   int me, all;
   MPI_Init(&count, &words);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &all);
   g_rank = me;
-  for (long left = megabytes("LIBC_MB") * 10 / all; left > 0; left--) *(char *)malloc(100000) = 1;
-  for (long left = megabytes("ISO_MB") * 10 / all; left > 0; left--) *new char[100000] = 1;
+  allocate(all);
   printf("TRUTH %d %p %p\n", me, (void *)&g_rank, (void *)&me);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -47,6 +57,9 @@ int main(int count, char **words) {
   return 0;
 }
 """
+)
+BUSY = SOURCE.replace("int main(", ALLOCATE + "int main(").replace("  turns =", "  allocate(size);\n  turns =")
+HEAPS = {"libc": {"LIBC_MB": "2000"}, "isomalloc": {"ISO_MB": "2000"}}
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +101,9 @@ def check_places(table: RankTable, truth: dict[int, str]) -> None:
         )
 
 
-@pytest.mark.parametrize("how", [{"LIBC_MB": "2000"}, {"ISO_MB": "2000"}])
-def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, str]) -> None:
-    for name, value in how.items():
+@pytest.mark.parametrize("heap", HEAPS)
+def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heap: str) -> None:
+    for name, value in HEAPS[heap].items():
         monkeypatch.setenv(name, value)
     with running(large) as up:
         sizes = [mapping.end - mapping.start for mapping in LiveTarget(up.pid).maps()]
@@ -119,3 +132,25 @@ def test_a_thousand_ranks(large: Path) -> None:
     assert [rank.rank for rank in table.ranks] == list(range(MANY))
     check_places(table, {rank: truth.global_address for rank, truth in up.truth.items()})
     assert in_main(stacks) == set(range(MANY))
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a program whose ranks allocate, and then exchange messages without pause."""
+    folder = tmp_path_factory.mktemp("busy")
+    build(folder, "pie", "cpp", source=BUSY)
+    return folder
+
+
+@pytest.mark.parametrize("heap", HEAPS)
+def test_looks_at_busy_ranks_with_heaps_of_2_gb(busy: Path, monkeypatch: pytest.MonkeyPatch, heap: str) -> None:
+    for name, value in HEAPS[heap].items():
+        monkeypatch.setenv(name, value)
+    check_looks(busy, "exchange", RANKS)
+    check_result(busy, RANKS, turns=20000)
+
+
+@pytest.mark.timeout(1200)
+def test_looks_at_a_thousand_busy_ranks(busy: Path) -> None:
+    check_looks(busy, "exchange", MANY)
+    check_result(busy, MANY, turns=500)

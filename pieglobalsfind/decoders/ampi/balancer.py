@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
-from pieglobalsfind.decoders.ampi.elements import beginning, group_tables, groups, is_of_class, words_of_elements
+from pieglobalsfind.decoders.ampi.elements import beginning, group_tables, groups, of_class, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
 from pieglobalsfind.decoders.registry.load import ElementLoad, ProcessLoad, RankLoad
 from pieglobalsfind.errors import MemoryUnreadable
@@ -86,10 +86,11 @@ def read_balancer(target: Target, table: RankTable) -> Union[ProcessLoad, Absent
 def _databases(target: Target, loader: Loader) -> Iterator[Optional[Database]]:
     """That of each processing element, None where it does not validate."""
     table = loader.elf.symbol(MANAGER)
-    for groups_of in group_tables(target, loader) if table is not None else ():
-        for manager in groups(target, groups_of):
-            if table is not None and is_of_class(target, manager, table):
-                yield _database_of(target, manager)
+    if table is None:
+        return
+    for groups_of in group_tables(target, loader):
+        for manager in of_class(target, list(groups(target, groups_of)), table):
+            yield _database_of(target, manager)
 
 
 def _database_of(target: Target, manager: int) -> Optional[Database]:

@@ -21,7 +21,7 @@ from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
 from pieglobalsfind.decoders.ampi.thread_form import form_of
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
-from pieglobalsfind.decoders.ampi.threads import NO_THREAD, AmpiThread, find_threads, used_end
+from pieglobalsfind.decoders.ampi.threads import NO_THREAD, AmpiThread, find_threads, used_ends
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.errors import MemoryUnreadable
@@ -104,7 +104,10 @@ def _table(
     if loader.is_pie and not images.placements:
         images = ampi_images.of_original(target, maps)
     numbers = sorted(images.placements if loader.is_pie else threads)
-    ranks = tuple(_rank(target, loader, images, number, threads.get(number), running) for number in numbers)
+    ends = used_ends(target, loader, threads)
+    ranks = tuple(
+        _rank(loader, images, number, threads.get(number), ends.get(number, NO_THREAD), running) for number in numbers
+    )
     lacks = (_unplaced(loader, images, ranks), images.warning)
     warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, *lacks) if one]
     return dataclasses.replace(
@@ -197,11 +200,11 @@ def _images(
 
 
 def _rank(
-    target: Target,
     loader: Loader,
     images: AmpiImages,
     number: int,
     thread: Union[AmpiThread, Absent, None],
+    used_end: Union[int, Absent],
     running: Optional[Mapping[int, int]],
 ) -> Rank:
     held = images.placements.get(number, ())
@@ -218,7 +221,7 @@ def _rank(
         kernel_thread=0,
         context=_context(ampi_thread, runs or running is None) if ampi_thread else why,
         stack=ampi_thread.stack if ampi_thread else why,
-        heap=_heap(target, loader, number, ampi_thread, held) if ampi_thread else why,
+        heap=_heap(used_end, ampi_thread, held) if ampi_thread else why,
         heap_used=Absent("AMPI's allocator does not say"),
         range=Region(begin, end - begin),
         waiting=None,
@@ -236,15 +239,8 @@ def _context(thread: AmpiThread, may_run: bool) -> Union[int, Absent]:
     return thread.context if thread.is_saved else NOT_SAVED
 
 
-def _heap(
-    target: Target,
-    loader: Loader,
-    number: int,
-    thread: AmpiThread,
-    held: Sequence[Placement],
-) -> Union[Region, Absent]:
+def _heap(end: Union[int, Absent], thread: AmpiThread, held: Sequence[Placement]) -> Union[Region, Absent]:
     """What isomalloc has given out after the stack, the copies, swapped globals and the TLS block."""
-    end = used_end(target, loader, number, thread)
     if isinstance(end, Absent):
         return end
     parts = [one.copy + one.size for one in held if isinstance(one, Rebase)]

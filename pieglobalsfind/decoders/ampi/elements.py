@@ -7,8 +7,7 @@ is. Tables and classes are found by exported symbols, members by their form: no 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader, word
@@ -20,6 +19,7 @@ ARRAY, ELEMENT = "_ZTV7CkArray", "_ZTV6TCharm"
 # Bytes before the functions of a table, where objects point to: 8 more for each virtual base (Itanium C++ ABI, 2.5.2)
 VTABLE = range(16, 64, 8)
 GROUP_TABLE = struct.Struct("<QQi")  # GroupIdxArray: table, hash table, length
+VECTOR = struct.Struct("<QQQ")  # std::vector: begin, end, end of room
 ENTRY_SIZE = 24  # TableEntry: the group's object first
 MOST_GROUPS = 1 << 16
 ARRAY_SIZE, ELEMENT_SIZE = 0x800, 0x200  # bytes that are searched for members
@@ -31,9 +31,8 @@ def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
     if array is None or element is None:
         return []
-    tables = group_tables(target, loader)
-    arrays = (group for table in tables for group in groups(target, table) if is_of_class(target, group, array))
-    elements = chain.from_iterable(_elements(target, array, element) for array in arrays)
+    objects = [one for table in group_tables(target, loader) for one in groups(target, table)]
+    elements = _elements(target, of_class(target, objects, array), element)
     places = [(fromkey, ELEMENT_SIZE) for fromkey in dict.fromkeys(elements)]
     found = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
     return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
@@ -65,27 +64,46 @@ def groups(target: Target, table: int) -> Iterator[int]:
             yield found
 
 
-def is_of_class(target: Target, address: int, table: int) -> bool:
-    """Whether the object at an address has the table of functions."""
-    return _is_table(read_or_none(target, address, 8), table)
+def of_class(target: Target, objects: Sequence[int], table: int) -> list[int]:
+    """The objects that have the table of functions."""
+    heads = read_many(target, [(place, 8) for place in objects])
+    return [place for place, head in zip(objects, heads) if _is_table(head, table)]
 
 
 def _is_table(head: Optional[bytes], table: int) -> bool:
     return head is not None and int.from_bytes(head, "little") - table in VTABLE
 
 
-def _elements(target: Target, array: int, table: int) -> Iterator[int]:
-    """The elements of an array of TCharms, by the vectors in it: {begin, end, end of room} of pointers to them."""
-    data = beginning(target, array, ARRAY_SIZE)
-    words = struct.unpack_from(f"<{len(data) // 8}Q", data)
-    for begin, end, room in zip(words, words[1:], words[2:]):
-        if 0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * MOST_RANKS:
-            first = read_or_none(target, begin, 8)
-            if first is not None and is_of_class(target, int.from_bytes(first, "little"), table):
-                held = read_or_none(target, begin, end - begin) or b""
-                pointers = struct.unpack(f"<{len(held) // 8}Q", held)
-                heads = read_many(target, [(pointer, 8) for pointer in pointers])
-                yield from (one for one, head in zip(pointers, heads) if _is_table(head, table))
+def _elements(target: Target, arrays: Sequence[int], table: int) -> Iterator[int]:
+    """The elements of those arrays that are of TCharms, by the vectors of pointers in them.
+
+    Where the first one has its vector, all have theirs: a job has two arrays for each rank.
+    """
+    for at, array in enumerate(arrays):
+        data = beginning(target, array, ARRAY_SIZE)
+        places = []
+        for place in range(0, len(data) - VECTOR.size + 1, 8):
+            held = _held(target, VECTOR.unpack_from(data, place), table)
+            if held:
+                places.append(place)
+                yield from held
+        if places:
+            wanted = [(one + place, VECTOR.size) for one in arrays[at + 1 :] for place in places]
+            for vector in read_many(target, wanted):
+                yield from _held(target, VECTOR.unpack(vector), table) if vector is not None else ()
+            return
+
+
+def _held(target: Target, vector: Sequence[int], table: int) -> list[int]:
+    """The elements that a vector points to, none if the first is not of the class."""
+    begin, end, room = vector
+    if not (0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * MOST_RANKS):
+        return []
+    first = read_or_none(target, begin, 8)
+    if first is None or not of_class(target, [int.from_bytes(first, "little")], table):
+        return []
+    held = read_or_none(target, begin, end - begin) or b""
+    return of_class(target, struct.unpack(f"<{len(held) // 8}Q", held), table)
 
 
 def beginning(target: Target, address: int, size: int) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
@@ -22,7 +22,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
 
-__all__ = ["NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_end"]
+__all__ = ["NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_ends"]
 
 REACH = 0x200  # a thread structure begins at most so far before its context
 TOKEN_SIZE = 0x100
@@ -30,6 +30,7 @@ SAMPLE = 4  # elements by which the layout is discovered
 MOST_LAYOUTS = 3  # that are tried
 ARENA_SIZE = 0x100  # bytes of isomalloc's record that are searched for the rank's share
 NO_THREAD = Absent("no thread of AMPI validates as its own")
+NO_RECORD = Absent("isomalloc's record of its share does not validate")
 SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no rank migrates")
 
 
@@ -180,24 +181,50 @@ def _has_saved(target: Target, form: Form, signature: Signature) -> bool:
         return False
 
 
-def used_end(target: Target, loader: Loader, number: int, thread: AmpiThread) -> Union[int, Absent]:
-    """Where the used part of the rank's share ends, from isomalloc's own record, which the thread points to."""
-    share = loader.space.begin(number), loader.space.begin(number + 1)
-    found = {used for begin, end, used in records(target, thread.words, thread.stack) if (begin, end) == share}
-    return found.pop() if len(found) == 1 else Absent("isomalloc's record of its share does not validate")
+def used_ends(
+    target: Target, loader: Loader, threads: Mapping[int, Union[AmpiThread, Absent]]
+) -> dict[int, Union[int, Absent]]:
+    """Where the used part of each rank's share ends, from isomalloc's own records, which the threads point to.
+
+    The word that leads to the record is the same in all threads of a build.
+    """
+    believed = {number: thread for number, thread in threads.items() if isinstance(thread, AmpiThread)}
+    ends: dict[int, Union[int, Absent]] = dict.fromkeys(threads, NO_RECORD)
+    for number, thread in believed.items():
+        share = loader.space.begin(number), loader.space.begin(number + 1)
+        places = [at for at, pointer in enumerate(thread.words) if pointer and pointer % 8 == 0]
+        found = read_many(target, [(thread.words[at], ARENA_SIZE) for at in places])
+        leading = [at for at, record in zip(places, found) if _ends(record, thread.stack, share)]
+        if len(leading) == 1:
+            (at,) = leading
+            break
+    else:
+        return ends
+    found = read_many(target, [(thread.words[at], ARENA_SIZE) for thread in believed.values()])
+    for (number, thread), record in zip(believed.items(), found):
+        used = _ends(record, thread.stack, (loader.space.begin(number), loader.space.begin(number + 1)))
+        if len(used) == 1:
+            ends[number] = used.pop()
+    return ends
+
+
+def _ends(record: Optional[bytes], stack: Region, share: tuple[int, int]) -> set[int]:
+    return {used for begin, end, used in _records_in(record, stack) if (begin, end) == share}
 
 
 def records(target: Target, words: Sequence[int], stack: Region) -> Iterator[tuple[int, int, int]]:
-    """What a thread's words point to that has the form of isomalloc's record: {begin, end, end of the used part}.
-
-    The stack is what a share begins with.
-    """
-    pattern = struct.pack("<Q", stack.start)
+    """What a thread's words point to that has the form of isomalloc's record: {begin, end, end of the used part}."""
     pointers = [pointer for pointer in words if pointer and pointer % 8 == 0]
     for record in read_many(target, [(pointer, ARENA_SIZE) for pointer in pointers]):
-        at = -1
-        while record is not None and (at := record.find(pattern, at + 1)) >= 0:
-            if at % 8 == 0 and at + 24 <= len(record):
-                begin, end, used = struct.unpack_from("<QQQ", record, at)
-                if stack.end <= used <= end and used % 4096 == 0:
-                    yield begin, end, used
+        yield from _records_in(record, stack)
+
+
+def _records_in(record: Optional[bytes], stack: Region) -> Iterator[tuple[int, int, int]]:
+    """The stack is what a share begins with."""
+    pattern = struct.pack("<Q", stack.start)
+    at = -1
+    while record is not None and (at := record.find(pattern, at + 1)) >= 0:
+        if at % 8 == 0 and at + 24 <= len(record):
+            begin, end, used = struct.unpack_from("<QQQ", record, at)
+            if stack.end <= used <= end and used % 4096 == 0:
+                yield begin, end, used

@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.registry.live_state import standing_still
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import mapping_at, of_files
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
 MOST_TRIES = 10_000
@@ -80,10 +80,11 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
         if address:
             return address, layout.SYMBOL
         unset = unset or address == 0
-    for start in named or [
+    starts = named or [
         mapping.start for mapping in maps if mapping.readable and not mapping.path.startswith(("/", "["))
-    ]:
-        if _word(target, start) in (layout.MAGIC, _reversed(layout.MAGIC)):
+    ]
+    for start, head in zip(starts, read_many(target, [(start, 8) for start in starts])):
+        if head is not None and int.from_bytes(head, "little") in (layout.MAGIC, _reversed(layout.MAGIC)):
             return start, "the magic of a registry"
     if unset:
         hint = "wait until the program has begun, and try again"

@@ -22,7 +22,6 @@ from tests.support.running import Job, StartJob
 
 __all__ = ["program"]
 TURNS = 50000
-WHY_NOT = "has no saved registers, a scan of memory can't find it"
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +35,22 @@ def start(start_job: StartJob, rankrun: Path, program: Path, way: str, turns: in
     return job
 
 
+@pytest.mark.timeout(900)  # seconds: a loaded machine takes some for each look
 @pytest.mark.parametrize("way", WAYS)
 def test_every_rank_at_every_look(start_job: StartJob, rankrun: Path, program: Path, way: str) -> None:
     live = LiveTarget(start(start_job, rankrun, program, way).pid)
-    running = missing = 0
+    running = 0
     for _ in range(LOOKS):
         found, seen = paused(live, looked_at, with_data=True)
         assert found.table.evidence.tier == SCAN, "the registry is not hidden"
         assert [rank.rank for rank in found.table.ranks] == list(range(RANKS))
-        assert sorted([*seen.calls, *seen.missing]) == list(range(RANKS))
-        assert set(seen.missing.values()) <= {WHY_NOT}
-        missing += len(seen.missing)
+        assert sorted(seen.calls) == list(range(RANKS)) and seen.missing == {}
         for calls in seen.calls.values():
             assert why_impossible([call.function for call in calls], way) == ""
         for rank in found.table.ranks:
             assert value_of(found, rank, "before") - value_of(found, rank, "after") in (0, 1)
             assert value_of(found, rank, "number", size=4) == rank.rank
         running += sum(rank.state == RUNNING for rank in found.table.ranks)
-    assert missing <= LOOKS * RANKS // 50, "of recursing ranks 2 of 360 had none"
     assert running >= LOOKS // 10, "hardly any rank was seen to run"
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
+from typing import Optional
 
 import pytest
 
-from inspector.pointers.heap_blocks import blocks_in
+from inspector.pointers import heap_blocks
+from inspector.pointers.heap_blocks import WINDOW, Blocks
 from inspector.pointers.words import mangled_words, words_in
 from pieglobalsfind.machine.x86_64 import X86_64
 
@@ -30,8 +32,27 @@ def heap(sizes: Sequence[int]) -> bytes:
     return bytes(found) + bytes(100)
 
 
+def blocks_in(data: bytes) -> Optional[Blocks]:
+    """Those of a heap with these bytes, of which no more than a window is read at once."""
+
+    def read(address: int, size: int) -> bytes:
+        assert 0 < size <= WINDOW and address >= START and address + size <= START + len(data)
+        return data[address - START : address - START + size]
+
+    return heap_blocks.blocks_in(read, START, len(data))
+
+
+def test_a_block_larger_than_what_is_held() -> None:
+    large = WINDOW // UNIT + 3
+    blocks = blocks_in(heap([2, large, 5, -large, 7]))
+    assert blocks is not None
+    last = START + FIRST + (2 + large + 5 + large) * UNIT + 16
+    assert blocks.at(last) == (last, 7 * UNIT - 8, True)
+    assert blocks.at(last - large * UNIT) is None, "free"
+
+
 def test_blocks_in_use() -> None:
-    blocks = blocks_in(heap([3, -4, 5, 100]), START)
+    blocks = blocks_in(heap([3, -4, 5, 100]))
     assert blocks is not None
     first, second = START + FIRST + 16, START + FIRST + 7 * UNIT + 16
     assert blocks.at(first) == (first, 3 * UNIT - 8, True)  # the last word is in the next block's header
@@ -48,12 +69,12 @@ def test_damaged_heaps_are_not_believed() -> None:
         for byte in (8, 12, 15):  # of sizes and flags
             changed = bytearray(whole)
             changed[at + byte] ^= 0x40
-            assert blocks_in(bytes(changed), START) is None
+            assert blocks_in(bytes(changed)) is None
     for length in range(0, len(whole) - 100, 7):
-        assert blocks_in(whole[:length], START) is None
+        assert blocks_in(whole[:length]) is None
     for _ in range(300):
-        blocks_in(chance.randbytes(chance.randrange(400)), START)
-    assert blocks_in(bytes(1 << 16), START) is None
+        blocks_in(chance.randbytes(chance.randrange(400)))
+    assert blocks_in(bytes(1 << 16)) is None
 
 
 @pytest.mark.parametrize("start", [0x1000, 0x1003])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from pieglobalsfind.decoders.elf_scan import EVIDENCE
+from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
-from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.machine.x86_64 import FCONTEXT, X86_64
 from pieglobalsfind.model import UNKNOWN_STATE, Absent, Object, Rank, RankTable, Rebase, Region, Segment
 from pieglobalsfind.target import KernelThread
 from tests.support.fabricate.memory import Mapped, MemoryTarget
@@ -82,3 +84,17 @@ def test_what_tells_of_no_rank(words: Sequence[Sequence[int]]) -> None:
 
 def test_of_a_running_process_nothing_is_told() -> None:
     assert stacks([(0, place(1))], is_live=True) == [UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "is_between"),
+    [
+        ((rank_of(0), rank_of(1)), False),  # no context of this runtime is known
+        ((replace(rank_of(0), context=STACKS[0]), replace(rank_of(1), context=STACKS[1])), False),
+        ((replace(rank_of(0), context=STACKS[0]), replace(rank_of(1), kernel_thread=7)), False),
+        ((replace(rank_of(0), context=STACKS[0]), rank_of(1)), True),
+    ],
+)
+def test_a_thread_that_alone_knows_a_rank_s_context(ranks: tuple[Rank, Rank], is_between: bool) -> None:
+    layout = FCONTEXT if any(isinstance(rank.context, int) for rank in ranks) else ()
+    assert is_between_ranks(replace(table(), ranks=ranks, context_layout=layout)) == is_between

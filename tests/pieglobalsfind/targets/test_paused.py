@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -28,6 +30,23 @@ libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 print("AT", hex(libc.mmap(None, {2 * PAGE}, 3, 2, file.fileno(), 0)), flush=True)
+signal.pause()
+"""
+# One page that is not writable, and at the signal another in its place.
+MOVING = f"""
+import ctypes, signal
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})
+at = libc.mmap(None, {PAGE}, 3, 0x22, -1, 0)
+ctypes.memmove(at, b"ranklens", 8)
+libc.mprotect(at, {PAGE}, 1)
+print("AT", hex(at), flush=True)
+signal.sigwait({{signal.SIGUSR1}})
+libc.mmap(at, {PAGE}, 1, 0x32, -1, 0)
+print("ANOTHER", flush=True)
 signal.pause()
 """
 
@@ -64,6 +83,23 @@ def test_what_could_not_be_read_is_not_planned(place: tuple[LiveTarget, int]) ->
         b"ranklens",
     ]
     assert recorded.noted(with_maps=False) == ((start, start + 256), (start + 512, start + 768))
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_memory_that_comes_again_after_the_pause(is_planned: bool, start_job: StartJob) -> None:
+    """Where the memory map may change, pages that are not writable are those of the pause, or missed."""
+    job = start_job(sys.executable, "-c", MOVING)
+    start = int(job.wait_for("AT ").split()[1], 16)
+    ranges = ((start, start + 256),) if is_planned else ()
+    (target,) = pause([(LiveTarget(job.pid), Plan(ranges, with_maps=True))])
+    os.kill(job.pid, signal.SIGUSR1)
+    job.wait_for("ANOTHER")
+    if is_planned:
+        assert target.read(start, 8) == b"ranklens"
+    else:
+        with pytest.raises(MemoryUnreadable):
+            target.read(start, 8)
+        assert target.was_refused and target.missed() == ((start, start + PAGE),)
 
 
 @pytest.mark.parametrize("moved", [-5 * PAGE, 3 * PAGE, 0])
