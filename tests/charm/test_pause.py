@@ -18,7 +18,7 @@ from pieglobalsfind.targets.live import LiveTarget
 from tests.inspector.job.test_sampling import check
 from tests.support.busy import SOURCE, WAYS, why_impossible
 from tests.support.busy_values import value_of
-from tests.support.charm.jobs import AMPICC, WORKERS, build
+from tests.support.charm.jobs import AMPICC, COPIES, WORKERS, build
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 
@@ -38,9 +38,10 @@ def started(folder: Path, way: str, turns: int) -> Iterator[subprocess.Popen[str
             job.kill()
 
 
-def test_later_looks_know_the_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_later_looks_know_the_ranks(method: str, tmp_path: Path) -> None:
     """A sampler reads again what changes of them, and sees every rank where it can be."""
-    build(tmp_path, "pie", "c", source=SOURCE)
+    build(tmp_path, method, "c", source=SOURCE.replace("\nint number", "\nPRIVATE int number"))
     with started(tmp_path, "exchange", FOR_EVER) as process:
         sampler = Sampler(LiveTarget(process.pid))
         check(sampler.look(), RANKS, "exchange")
@@ -57,9 +58,10 @@ def seen(job: Job) -> tuple[Job, stacks.Stacks]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_rank_at_every_look(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_every_rank_at_every_look(method: str, tmp_path: Path, way: str) -> None:
     """All stacks are possible in the program, and globals that change one after the other are never torn."""
-    build(tmp_path, "pie", "c", source=SOURCE)
+    build(tmp_path, method, "c", source=SOURCE.replace("\nint number", "\nPRIVATE int number"))
     with started(tmp_path, way, FOR_EVER) as process:
         live = LiveTarget(process.pid)
         for _ in range(LOOKS):
@@ -74,8 +76,9 @@ def test_every_rank_at_every_look(tmp_path: Path, way: str) -> None:
                 assert value_of(job, rank, "number", size=4) == rank.rank
 
 
-def test_the_result_is_the_same(tmp_path: Path) -> None:
-    build(tmp_path, "pie", "c", source=SOURCE)
+@pytest.mark.parametrize("method", COPIES)
+def test_the_result_is_the_same(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "c", source=SOURCE.replace("\nint number", "\nPRIVATE int number"))
     sums = []
     for looks in (0, LOOKS):
         with started(tmp_path, "exchange", 20000) as process:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.charm.jobs import AMPICC, COPIES, RANKS, WORKERS, build, wait_until_asleep
 from tests.support.running import built
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -31,7 +31,7 @@ struct node *shared;
 struct packet *held;
 struct node **table;
 char *raw;
-int rank;
+PRIVATE int rank;
 __attribute__((constructor)) static void make(void) {
   shared = calloc(1, sizeof *shared);
   shared->where = &anchor[1];
@@ -88,10 +88,10 @@ class Planted:
         self.plants = {(int(one[1]), int(one[2], 16), one[3]) for one in found}
 
 
-@pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+@pytest.fixture(scope="module", params=COPIES)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     folder = tmp_path_factory.mktemp("pointers")
-    build(folder, "pie", "c", source=SOURCE)
+    build(folder, request.param, "c", source=SOURCE)
     command = ["./prog", f"+vp{RANKS}", *WORKERS]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.charm.jobs import AMPICC, COPIES, RANKS, WORKERS, build, wait_until_asleep
 from tests.support.debuggers import find_gdb
 from tests.support.gdb.session import Session
 from tests.support.waiting import wait_until
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and am
 # 0, 1 and 2 wait for one another; 3 waits for 2's broadcast, as its argument says, and nobody else is in that.
 RING = r"""
 #include <mpi.h>
-static int word;
+static PRIVATE int word;
 int main(int count, char **words) {
   int me;
   MPI_Init(&count, &words);
@@ -125,6 +125,8 @@ int main(int count, char **words) {
   return 0;
 }
 """
+# With and without the hook module.
+DEADLOCKS = [(method, with_hook) for method in COPIES for with_hook in (False, True)] + [("none", False)]
 
 
 def asked(*words: object) -> Any:
@@ -160,7 +162,7 @@ def runtime_tells(folder: Path) -> bool:
     return "(void *, int" in said.stdout
 
 
-@pytest.mark.parametrize(("method", "with_hook"), [("pie", False), ("pie", True), ("none", False)])
+@pytest.mark.parametrize(("method", "with_hook"), DEADLOCKS)
 def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without debug information of the runtime its caller tells, if it calls by name, as under `pie` none does."""
     monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")

@@ -28,15 +28,22 @@ PAGE = 4096
 
 def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     """Return the first words of each TCharm element of the process, one of which points to the rank's thread."""
+    return [words for _, words in placed_elements(target, loader)]
+
+
+def placed_elements(target: Target, loader: Loader) -> list[tuple[int, tuple[int, ...]]]:
+    """The same, each with the processing element of this process whose table leads to it."""
     array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
     if array is None or element is None:
         return []
-    tables = group_tables(target, loader)
-    arrays = (group for table in tables for group in groups(target, table) if is_of_class(target, group, array))
-    elements = chain.from_iterable(_elements(target, array, element) for array in arrays)
-    places = [(fromkey, ELEMENT_SIZE) for fromkey in dict.fromkeys(elements)]
-    found = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
-    return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
+    found: dict[int, int] = {}
+    for number, table in enumerate(group_tables(target, loader)):
+        arrays = (group for group in groups(target, table) if is_of_class(target, group, array))
+        for address in chain.from_iterable(_elements(target, one, element) for one in arrays):
+            found.setdefault(address, number)
+    places = [(address, ELEMENT_SIZE) for address in found]
+    read = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
+    return [(number, struct.unpack_from(f"<{len(data) // 8}Q", data)) for number, data in zip(found.values(), read)]
 
 
 def group_tables(target: Target, loader: Loader) -> Iterator[int]:

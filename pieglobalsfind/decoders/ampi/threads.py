@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
-from pieglobalsfind.decoders.ampi.elements import words_of_elements
+from pieglobalsfind.decoders.ampi.elements import placed_elements, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader, word
 from pieglobalsfind.decoders.ampi.search import FORM, LAYOUT, SAVED_PC, Form, Signature, ranks_here, signatures
 from pieglobalsfind.errors import MemoryUnreadable
@@ -36,7 +36,8 @@ SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no 
 class AmpiThread:
     """A thread: where its structure begins, its saved context, its stack; `words` are the structure's own.
 
-    `is_saved`: its context has a return address into the loader, as all that are not running have.
+    `is_saved`: its context has a return address into the loader, as all that are not running have. `element`: the
+    processing element that it belongs to, None if Charm++'s tables do not lead to it.
     """
 
     address: int
@@ -44,6 +45,7 @@ class AmpiThread:
     is_saved: bool
     stack: Region
     words: tuple[int, ...]
+    element: Optional[int] = None
 
     @property
     def context_at(self) -> int:
@@ -65,24 +67,34 @@ def find_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
 ) -> Optional[dict[int, Union[AmpiThread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
-    living = living_threads(target, maps, loader)
+    placed = placed_elements(target, loader)
+    living = living_threads(target, maps, loader, [words for _, words in placed])
     if living is None:
         return None
+    # One of an element's words is where its thread begins.
+    homes = {word: number for number, words in placed for word in words} if len(loader.currents) > 1 else {}
     threads: dict[int, Union[AmpiThread, Absent]] = {}
     for words, signature in living:
         number = loader.space.rank_at(signature.stack.start)
         if number is None:
             continue
         start = signature.address - 8 * len(words)
-        thread = AmpiThread(start, signature.context, _has_saved(target, loader, signature), signature.stack, words)
+        is_saved = _has_saved(target, loader, signature)
+        thread = AmpiThread(start, signature.context, is_saved, signature.stack, words, homes.get(start))
         threads[number] = SEVERAL if number in threads else thread
     return threads
 
 
-def living_threads(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[list[Living]]:
-    """The threads of the ranks that are in the process; None if their layout does not validate."""
+def living_threads(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, elements: Optional[Sequence[Sequence[int]]] = None
+) -> Optional[list[Living]]:
+    """The threads of the ranks that are in the process; None if their layout does not validate.
+
+    `elements`: words of the TCharm elements, if they have been read.
+    """
     form = Form(loader)
-    return threads_of_elements(target, words_of_elements(target, loader), form) or _searched(target, maps, form)
+    known = words_of_elements(target, loader) if elements is None else elements
+    return threads_of_elements(target, known, form) or _searched(target, maps, form)
 
 
 def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:
