@@ -170,7 +170,7 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
     tells = runtime_tells(tmp_path)
     with started(tmp_path, RANKS, set(range(RANKS))) as pid:
         found = asked("waits", pid)
-        calls = [one["waiting"] for one in asked("ranks", pid)]
+        calls = [one["waiting"] for one in asked("ranks", pid)["ranks"]]
         script = f"""
         found = []
         for rank in range({RANKS}):
@@ -208,7 +208,7 @@ def test_a_deadlock_in_fortran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     build(tmp_path, "fs", "f90", source=FORTRAN_RING)
     with started(tmp_path, RANKS, set(range(RANKS))) as pid:
         found = asked("waits", pid)
-        calls = [one["waiting"] for one in asked("ranks", pid)]
+        calls = [one["waiting"] for one in asked("ranks", pid)["ranks"]]
     assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0}
     assert found["cycles"] == [[0, 1, 2]]
     assert [(call["call"], call["peer"], call["tag"]) for call in calls] == [
@@ -238,7 +238,7 @@ def test_a_barrier_that_is_over_lacks_nobody(tmp_path: Path) -> None:
     build(tmp_path, "none", "c", source=LEFT)
     with started(tmp_path, RANKS, set()) as pid:
         wait_until_asleep(pid)
-        ranks = {one["rank"]: one["state"] for one in asked("ranks", pid)}
+        ranks = {one["rank"]: one["state"] for one in asked("ranks", pid)["ranks"]}
         found = asked("waits", pid)
     (first,) = [rank for rank, state in ranks.items() if state == "running"]
     assert sorted(ranks.values()) == ["ready"] * 3 + ["running"]
