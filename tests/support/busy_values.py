@@ -30,5 +30,5 @@ def address_of(job: Job, rank: Rank, name: str) -> int:
 def symbols(path: str) -> dict[str, tuple[int, bool]]:
     """The value of each symbol of a file, and whether it is thread-local, as readelf prints them."""
     lines = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = (words for words in map(str.split, lines) if len(words) == 8 and words[0].endswith(":"))
+    rows = (words for words in map(str.split, lines) if len(words) == 8 and words[0][:-1].isdigit())
     return {name: (int(value, 16), kind == "TLS") for _, value, _, kind, *_, name in rows}
