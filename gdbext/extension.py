@@ -11,8 +11,9 @@ from typing import Any, Optional
 
 import gdb
 
+from gdbext.breakpoints.followed import catches_in_code, follows
+from gdbext.breakpoints.follower import Follower
 from gdbext.breakpoints.lifecycle import Breakpoints
-from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks, inline_callers

@@ -18,18 +18,13 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.dprintf import Dprintfs
+from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, is_in_data, leave_to_followers
+from gdbext.breakpoints.follower import Hit
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.pending_changes import PendingChanges
-from gdbext.breakpoints.rank_breakpoints import (
-    Hit,
-    RankBreakpoints,
-    catches_in_code,
-    follows,
-    is_anything_in_code,
-    is_in_data,
-    leave_to_followers,
-)
+from gdbext.breakpoints.rank_breakpoints import RankBreakpoints
 from gdbext.breakpoints.rank_events import RankEvents
+from gdbext.breakpoints.runtime_calls import RuntimeCalls
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of
@@ -39,36 +34,29 @@ from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import is_running, within
 from gdbext.symbols.focus import always_inserted
-from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
-from pieglobalsfind.decoders.smpi import events as smpi_events
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RankTable, Region
+from pieglobalsfind.model import Region
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
+    from gdbext.breakpoints.event_breakpoints import EventBreakpoint
 
 TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
 ROUNDS = 4  # of settling: what the first one changes is not news in the next
 
 
 class InferiorBreakpoints:
-    """What is kept of one inferior: followers, and where AMPI's own functions are watched."""
+    """What is kept of one inferior: followers, and the runtime's functions that tell of its ranks."""
 
-    def __init__(self, followers: RankBreakpoints) -> None:
+    def __init__(self, followers: RankBreakpoints, calls: RuntimeCalls) -> None:
         self.followers = followers
-        self.calls = ampi_events.Calls()
-        self.rounds = smpi_events.Rounds()
-        self.call_breakpoints: list[CallBreakpoint] = []
+        self.calls = calls
 
     def forget(self) -> None:
         """The process is gone."""
-        for call_breakpoint in self.call_breakpoints:
-            if call_breakpoint.is_valid():
-                call_breakpoint.delete()
-        self.call_breakpoints.clear()
+        self.calls.forget()
         self.followers.forget()
 
 
@@ -97,11 +85,10 @@ class Breakpoints:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
-            self._lives[number] = InferiorBreakpoints(self._new_followers(number))
+            followers = RankBreakpoints(self._face, number, self._has_hit, self._hits, self.dprintfs)
+            calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
+            self._lives[number] = InferiorBreakpoints(followers, calls)
         return self._lives[number]
-
-    def _new_followers(self, number: int) -> RankBreakpoints:
-        return RankBreakpoints(self._face, number, self._has_hit, self._hits, self.dprintfs)
 
     @property
     def _followers(self) -> RankBreakpoints:
@@ -133,9 +120,11 @@ class Breakpoints:
 
     def watch_events(self) -> None:
         """Break on the runtime's events as soon as the function is there, and something follows them."""
-        if not self._events.is_on and not self._is_anything_in_code():
-            return
-        self._watch()
+        if self._are_events_wanted():
+            self._watch()
+
+    def _are_events_wanted(self) -> bool:
+        return self._events.is_on or self._is_anything_in_code()
 
     def _is_anything_in_code(self) -> bool:
         return is_anything_in_code() or any(dprintf.enabled for dprintf in self.dprintfs.known)
@@ -152,58 +141,10 @@ class Breakpoints:
             self.spare_tasks()
         if self._event is None:
             for inferior in standing():
-                watched = self._life(inferior.num).call_breakpoints
-                if not watched and inferior.pid and connection_kind(inferior) != "core":
+                calls = self._life(inferior.num).calls
+                if not calls.are_watched and inferior.pid and connection_kind(inferior) != "core":
                     with within(inferior.num):
-                        self._watch_calls(inferior)
-
-    def _watch_calls(self, inferior: gdb.Inferior) -> None:
-        """AMPI or SMPI without a hook: break on functions of their own, once the process is there."""
-        from gdbext.breakpoints.event_breakpoints import CallBreakpoint, function_address, is_mapped
-
-        life = self._life()
-        places = [(name, function_address(name)) for name in ampi_events.FUNCTIONS]
-        if all(address and is_mapped(inferior, address) for _, address in places):
-            life.calls = ampi_events.Calls()
-            life.call_breakpoints = [CallBreakpoint(name, address, self._on_call) for name, address in places]
-            return
-        address = function_address(smpi_events.ROUND)
-        if address and is_mapped(inferior, address):
-            life.rounds = smpi_events.Rounds()
-            life.call_breakpoints = [CallBreakpoint(smpi_events.ROUND, address, self._on_round)]
-
-    def _on_round(self, function: str, arguments: tuple[int, int, int]) -> bool:
-        """SMPI without a hook: once all ranks have their copies, they are followed."""
-        life = self._life()
-        if life.rounds.begins():
-            self._on_event(AFTER_COPIES, -1)
-        if life.rounds.are_done:
-            for call_breakpoint in life.call_breakpoints:
-                call_breakpoint.enabled = False
-        return False
-
-    def _watch_return(self, pointer: int) -> None:
-        """Break where a call returns to, at its first instruction: the word at the stack pointer."""
-        from gdbext.breakpoints.event_breakpoints import CallBreakpoint
-
-        call_breakpoints = self._life().call_breakpoints
-        if not any(call_breakpoint.function == ampi_events.RETURNED for call_breakpoint in call_breakpoints):
-            address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
-            call_breakpoints.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
-
-    def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
-        if not self._is_anything_in_code() and not self._events.is_on:
-            return False
-        self._face.inferiors.forget_moment()
-
-        def table() -> RankTable:
-            return self._face.moment().table
-
-        if function == ampi_events.ARRIVED:
-            self._watch_return(arguments[2])
-        life = self._life()
-        event = life.calls.event(self._face.moment().target, table, function, arguments, life.followers.ranks)
-        return event is not None and self._on_event(*event)
+                        calls.watch(inferior)
 
     def spare_tasks(self) -> None:
         """Take out what would kill a process that GDB is not attached to (tasks.py)."""

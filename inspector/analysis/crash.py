@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import signal as signals
 from dataclasses import dataclass
+from functools import partial
 from typing import Optional
 
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.stacks.call_tree import own_call
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.address_names import AddressNames
 
 from ..job.job import Job
 from ..job.stacks import label
+from .abort_message import abort_message
 from .crash_diagnoses import diagnose
 from .crash_scene import FATAL, Scene, ThreadStacks, scene_of_signal
 from .diagnoses import Diagnosis
 from .standing_crash import scene_of_handler
 
 NO_RANK = -1
-MOST_MESSAGE = 1024  # bytes
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Crash:
     """`address` is what a fault was about and `owner` what lies there; None and "" for other signals.
 
     `rank` is None where no rank's thread got the signal. `place` is the innermost call of the program's own, "" if it
-    is not known, `message` what libc printed as it gave up. `handler` is the signal's handler that was called, "" if
-    none was; `later` what followed the signal, "" where the process ended by it.
+    is not known, `message` what libc or Charm++ printed as it gave up. `handler` is the signal's handler that was
+    called, "" if none was; `later` what followed the signal, "" where the process ended by it.
     """
 
     signal: str
@@ -61,9 +61,9 @@ def crash_of(job: Job) -> Optional[Crash]:
     stacks = ThreadStacks(job)
     signal = job.target.signal if isinstance(job.target, CoreTarget) else None
     if signal is not None and signal.number in FATAL:
-        scene = scene_of_signal(stacks, signal, abort_message(job))
+        scene = scene_of_signal(stacks, signal, partial(abort_message, stacks))
     else:
-        found = scene_of_handler(stacks, lambda: abort_message(job))
+        found = scene_of_handler(stacks, partial(abort_message, stacks))
         if found is None:
             return None
         scene = found
@@ -95,23 +95,5 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
 def place_of(scene: Scene) -> str:
     """The innermost call in the program's own file."""
     program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
-    mine = next((call for call in scene.calls if call.library in program), None)
-    return label(mine) if mine is not None else ""
-
-
-def abort_message(job: Job) -> str:
-    """What libc printed before it called abort(): `__abort_msg`, a private symbol that glibc exports for debuggers."""
-    starts = (  # of what is loaded, and not of what a reader of debug information has mapped of the file
-        mapping.start for mapping in job.target.maps() if mapping.path.endswith("/libc.so.6") and not mapping.offset
-    )
-    for base in starts:
-        try:
-            pointer = LoadedElf(job.target.read, base).symbol("__abort_msg")
-            block = int.from_bytes(job.target.read(pointer, 8), "little") if pointer else 0
-            size = int.from_bytes(job.target.read(block, 4), "little") if block else 0
-            text = job.target.read(block + 4, min(size, MOST_MESSAGE)) if size > 4 else b""
-        except RanklensError:
-            continue
-        if text:
-            return text.split(b"\0")[0].decode("utf-8", "replace").strip()
-    return ""
+    mine = [call for call in scene.calls if call.library in program]
+    return label(own_call(mine) or mine[0]) if mine else ""

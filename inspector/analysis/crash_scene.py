@@ -6,7 +6,7 @@ Takes a `Job` and a signal; walks that thread's stack, past handlers that were c
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
@@ -68,10 +68,12 @@ class ThreadStack:
     """The frames of a kernel thread, innermost first, as far as they are known.
 
     `cause` is the first of the signals that end programs whose handler is on the stack, `depth` the frame that it
-    interrupted; None and 0 without one. `handler` is the function that was called for it.
+    interrupted; None and 0 without one. `handler` is the function that was called for it. `memory` is the stack's, None
+    where there are no frames.
     """
 
     frames: tuple[Activation, ...] = ()
+    memory: Optional[Memory] = None
     cause: Optional[FatalSignal] = None
     depth: int = 0
     handler: str = ""
@@ -119,7 +121,7 @@ class ThreadStacks:
 
     def _with_cause(self, frames: tuple[Activation, ...], memory: Memory, tid: int) -> ThreadStack:
         processor = self.job.table.processor
-        found, blocked = ThreadStack(frames), self.blocked(tid)
+        found, blocked = ThreadStack(frames, memory), self.blocked(tid)
         for at in range(1, len(frames) - 1):
             if not is_signal_return(processor, memory, frames[at].pc):
                 continue
@@ -131,7 +133,7 @@ class ThreadStacks:
                 break
             if got is not None:
                 signal = FatalSignal(tid, got.number, got.code, got.address)
-                found = ThreadStack(frames, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
+                found = ThreadStack(frames, memory, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
         return found
 
     def blocked(self, tid: int) -> int:
@@ -152,9 +154,10 @@ class ThreadStacks:
         return tuple(map(self.calls, frames))
 
 
-def scene_of_signal(stacks: ThreadStacks, signal: FatalSignal, message: str) -> Scene:
+def scene_of_signal(stacks: ThreadStacks, signal: FatalSignal, message_of: Callable[[ThreadStack], str]) -> Scene:
     """The scene of the signal that ended a process, or of the one in whose handler it was ended."""
     stack, rank = stacks.stack(signal.tid), stacks.rank_of(signal.tid)
+    message = message_of(stack)
     if stack.cause is None:
         return Scene(stacks.job, signal, rank, stack.frames, stacks.calls_at(stack.frames), message)
     frames = stack.frames[stack.depth :]

@@ -26,7 +26,7 @@ from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STA
 from .wait_graph import Collective, Waits
 
 if TYPE_CHECKING:
-    from .globals import GlobalValues
+    from .global_values import GlobalValues
     from .report import Report
 
 MOST_FINDINGS = 5

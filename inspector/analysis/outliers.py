@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .globals import GlobalValues
+from .global_values import GlobalValues
 
 
 def outliers(global_values: GlobalValues) -> tuple[int, ...]:

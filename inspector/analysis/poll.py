@@ -28,7 +28,8 @@ from ..pointers.findings import Audit
 from ..terminal.progress import told_to
 from .confirmed_waits import waits_of
 from .crash import crash_of
-from .globals import Globals, read_globals
+from .global_values import Globals
+from .globals import read_globals
 from .judge import places_of, verdict_of
 from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings

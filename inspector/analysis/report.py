@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
     from ..pointers.findings import Alarm, Audit, PointerFinding
     from .crash import Crash
     from .diagnoses import Diagnosis
-    from .globals import Globals, GlobalValues
+    from .global_values import Globals, GlobalValues
     from .migration_cost import Network, WhatIf
     from .verdict import Verdict
     from .wait_graph import Waits

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..pointers.findings import VERDICTS
 from ..schemas.envelope import schema_name, with_envelope
-from .globals import VERDICTS as VERDICTS_OF_GLOBALS
+from .global_values import VERDICTS as VERDICTS_OF_GLOBALS
 from .migration_cost import WAYS
 from .payload import CATEGORIES
 from .verdict import KINDS

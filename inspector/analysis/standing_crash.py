@@ -29,7 +29,7 @@ MOST_SCANNED = 1 << 20  # bytes of a stack in which a handler is looked for
 MOST_IN_ABORT = 6  # frames: what abort() calls to send the signal
 
 
-def scene_of_handler(stacks: ThreadStacks, message: Callable[[], str]) -> Optional[Scene]:
+def scene_of_handler(stacks: ThreadStacks, message_of: Callable[[ThreadStack], str]) -> Optional[Scene]:
     """None if no thread stands in a handler of a signal that ends programs, or in abort() under a debugger."""
     job = stacks.job
     held = holder(job)
@@ -38,13 +38,13 @@ def scene_of_handler(stacks: ThreadStacks, message: Callable[[], str]) -> Option
         rank = stacks.rank_of(tid)
         if stack.cause is not None:
             frames = stack.frames[stack.depth :]
-            said = message() if stack.cause.number == signals.SIGABRT else ""
+            said = message_of(stack) if stack.cause.number == signals.SIGABRT else ""
             later = f"it is still in the handler, {stack.handler}"
             return Scene(job, stack.cause, rank, frames, stacks.calls_at(frames), said, stack.handler, later)
         if held and is_in_abort(stacks, stack):
             signal = FatalSignal(tid, signals.SIGABRT)
             calls = stacks.calls_at(stack.frames)
-            return Scene(job, signal, rank, stack.frames, calls, message(), later=f"{held} holds the process")
+            return Scene(job, signal, rank, stack.frames, calls, message_of(stack), later=f"{held} holds the process")
     return None
 
 

@@ -21,7 +21,17 @@ from pieglobalsfind.ranks import rankset
 from ..analysis import stack_groups
 from ..analysis.confirmed_waits import unconfirmed, waits_of
 from ..analysis.crash import Crash, crash_of
-from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from ..analysis.global_values import (
+    ADDRESSED,
+    DIFFERS,
+    EQUAL,
+    NEVER_WRITTEN,
+    SHARED,
+    UNKNOWN,
+    Globals,
+    GlobalValues,
+    Group,
+)
 from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report

@@ -23,7 +23,8 @@ from pieglobalsfind.ranks.rankset import RankSet, compact
 from pieglobalsfind.ranks.variable_address import nominal
 from pieglobalsfind.shell.exit_status import print_error
 
-from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
+from ..analysis.global_values import NEVER_WRITTEN, Globals, GlobalValues
+from ..analysis.globals import read_globals
 from ..analysis.report import global_as_json
 from ..analysis.schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, Subject, say_warnings, subject_of

@@ -19,7 +19,7 @@ from .listing import Listing
 from .tables import has_records, heading, only_tables, ranks_text
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
-    from ..analysis.globals import Globals, GlobalValues
+    from ..analysis.global_values import Globals, GlobalValues
     from ..analysis.report import Report
 
 MOST_GROUPS = 6
@@ -31,7 +31,7 @@ NAN = re.compile(r"(?<![\w.'\"])-?nan(?:\(0x[0-9a-f]+\))?(?![\w.'\"])", re.IGNOR
 
 def print_globals(report: Report, console: Console) -> None:
     """Print the globals that differ."""
-    from ..analysis.globals import differing
+    from ..analysis.global_values import differing
     from ..analysis.outliers import by_rarity
 
     global_valueses = by_rarity(differing(report.globals))
@@ -89,7 +89,7 @@ def print_needless(found: Globals, console: Console) -> None:
 
 def print_shared(found: Globals, console: Console) -> None:
     """What the method leaves one for several ranks: where results differ from a native run's, look here."""
-    from ..analysis.globals import SHARED
+    from ..analysis.global_values import SHARED
 
     shared = [value for value in found.values if value.verdict == SHARED]
     names = ", ".join(

@@ -23,7 +23,7 @@ from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.shell.atomic_file import write_whole
 from pieglobalsfind.stacks.call_tree import MOST_LINES, Call
 
-from ..analysis.globals import Globals
+from ..analysis.global_values import Globals
 from ..analysis.migration_cost import WhatIf
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings

@@ -16,7 +16,7 @@ from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call, Node
 
-from ..analysis.globals import GlobalValues, differing
+from ..analysis.global_values import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
 from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding

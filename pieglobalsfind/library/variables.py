@@ -24,8 +24,9 @@ from pieglobalsfind.shell.escape import harmless
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import in_address_space
 from pieglobalsfind.values.address_names import AddressNames
-from pieglobalsfind.values.variable_text import Surroundings, decode
-from pieglobalsfind.values.variable_text import VariableBytes as Bytes
+from pieglobalsfind.values.surroundings import Surroundings
+from pieglobalsfind.values.surroundings import VariableBytes as Bytes
+from pieglobalsfind.values.variable_text import decode
 
 LARGEST = 1 << 30  # bytes of one variable
 FLOATS = {4: "<f", 8: "<d"}

@@ -16,7 +16,7 @@ from pieglobalsfind.model import Owner, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import MPI_CALL, are_threads, awaits_turn
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.ranks.variable_address import runs_original
-from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.call_tree import Call, own_call
 
 if TYPE_CHECKING:
     from pieglobalsfind.session.process_view import ProcessView
@@ -138,7 +138,7 @@ def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Ca
     """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None.
 
     All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI. Fortran's names
-    of MPI calls are the runtime's, wherever they are.
+    of MPI calls are the runtime's, wherever they are. What the C++ library's templates have made is not the program's.
     """
     if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
         whole = list(frames)
@@ -150,7 +150,7 @@ def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Ca
         owner = moment.translator.owner(pc_of(frame))
         if owner.object is not None and (owner.rank == rank or is_used(moment, rank, owner)):
             is_program = moment.table.objects[owner.object].is_program
-            if is_program and not _is_fortran_call(moment, pc_of(frame), inside):
+            if is_program and not _is_library_code(moment, pc_of(frame), inside):
                 return frame
             nearest = nearest or frame
         inside = pc_of(frame)
@@ -164,14 +164,14 @@ def is_used(moment: ProcessView, rank: int, owner: Owner) -> bool:
     return owner.kind == "shared"
 
 
-def _is_fortran_call(moment: ProcessView, pc: int, inside: Optional[int]) -> bool:
-    if inside is None:
-        return False
+def _is_library_code(moment: ProcessView, pc: int, inside: Optional[int]) -> bool:
+    """Whether it is Fortran's name of an MPI call, or what a template of the C++ library has made in the program."""
     try:
-        names = [moment.walker.calls(one)[-1].function for one in (pc, inside)]
+        calls = moment.walker.calls(pc)
+        inner = moment.walker.calls(inside)[-1].function if inside is not None else ""
     except RanklensError:  # names can't be had here
         return False
-    return is_fortran_name(*names)
+    return own_call(calls) is None or is_fortran_name(calls[-1].function, inner)
 
 
 def location(table: RankTable, translator: Translator, walker: Walker, rank: Rank) -> Optional[Call]:
@@ -180,7 +180,8 @@ def location(table: RankTable, translator: Translator, walker: Walker, rank: Ran
         calls = walker.stack(rank).calls
         count = program_calls([call.function for call in calls])
         if count > 1:
-            return calls[count - 2]
+            mine = calls[count - 2 :: -1]
+            return own_call(mine) or mine[0]
     return walker.location(rank, is_fortran_name)
 
 

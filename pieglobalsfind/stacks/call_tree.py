@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Optional
 
 from pieglobalsfind.ranks.rankset import compact
 
 BRANCH, LAST, BAR, BLANK = "|-- ", "`-- ", "|   ", "    "
+CXX_HEADERS = "/include/c++/"  # of libstdc++ and libc++, whose templates the compiler makes functions of the program of
 MOST_LINES = 4  # line numbers that are shown of one node
 
 
@@ -26,6 +28,11 @@ class Call:
     file: str = ""
     line: int = 0
     library: str = ""
+
+
+def own_call(calls: Iterable[Call]) -> Optional[Call]:
+    """The first of calls that the user has written; None if all are of the C++ library's templates."""
+    return next((call for call in calls if CXX_HEADERS not in call.file), None)
 
 
 @dataclass

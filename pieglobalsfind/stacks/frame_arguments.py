@@ -59,23 +59,27 @@ class RankStack:
 
     def integer(self, where: Where) -> Union[int, Absent]:
         """An `int` argument."""
-        return self._found(where, False)
+        return self._found(where, False, INT)
+
+    def word(self, where: Where) -> Union[int, Absent]:
+        """An argument of 8 bytes, such as a pointer."""
+        return self._found(where, False, WORD)
 
     def pointed_at(self, where: Where) -> Union[int, Absent]:
         """What an argument refers to, an `int`: Fortran passes all by reference."""
-        return self._found(where, True)
+        return self._found(where, True, INT)
 
-    def _found(self, where: Where, refers: bool) -> Union[int, Absent]:
+    def _found(self, where: Where, refers: bool, size: int) -> Union[int, Absent]:
         try:
-            content = self._passed(where, WORD if refers else INT)
+            content = self._passed(where, WORD if refers else size)
             is_address = refers
             if isinstance(content, Absent):
-                content, is_address = self._now(where, refers, content)
+                content, is_address = self._now(where, refers, size, content)
             if isinstance(content, Absent):
                 return content
             if is_address:
                 content = self._memory.read(int.from_bytes(content, "little"), INT)
-            return int.from_bytes(content, "little", signed=True)
+            return int.from_bytes(content, "little", signed=size == INT)
         except UnsupportedError:
             return Absent("its debug information is of a kind that is not known here")
         except MemoryUnreadable:
@@ -100,7 +104,7 @@ class RankStack:
 
     # ---- where it is ----
 
-    def _now(self, where: Where, refers: bool, otherwise: Absent) -> tuple[Union[bytes, Absent], bool]:
+    def _now(self, where: Where, refers: bool, size: int, otherwise: Absent) -> tuple[Union[bytes, Absent], bool]:
         """What it is by the function's own debug information, and whether that is the address of what is wanted."""
         calls = self._calls(where.frame)
         if calls is None:
@@ -110,7 +114,7 @@ class RankStack:
             return OTHER_SHAPE, False
         parameter = parameters[where.place]
         is_address = refers and parameter.is_address
-        found = self._value(parameter, WORD if is_address else INT, self._frame(where.frame))
+        found = self._value(parameter, WORD if is_address else size, self._frame(where.frame))
         return found if found is not None else Absent(f"it is optimized out, and {otherwise.reason}"), is_address
 
     def _value(self, parameter: Parameter, size: int, frame: FrameScope) -> Optional[bytes]:

@@ -21,7 +21,7 @@ from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import SCAN, Absent, Rank, RankTable, Region
 from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
-from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.call_tree import Call, own_call
 from pieglobalsfind.stacks.code_places import CodePlaces, Place
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.signal_frame import interrupted, is_signal_return
@@ -251,18 +251,22 @@ class Walker:
         """The innermost call in the program's own copy, None if there is none; raises as `stack` does.
 
         `is_call` says of a function there, and the one that it has called, whether it is the runtime's all the same.
+        What the C++ library's templates have made in the program is passed over as long as it has a caller.
         """
         pcs, _ = self._pcs(rank)
-        inner = ""
+        inner, library = "", None
         for pc in pcs:
             owner = self._translator.owner(pc)
             mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
             calls = self._code.calls(pc)
             is_program = owner.object is not None and self._table.objects[owner.object].is_program
             if mine and is_program and not is_call(calls[-1].function, inner):
-                return calls[0]
+                own = own_call(calls)
+                if own is not None:
+                    return own
+                library = library or calls[0]
             inner = calls[-1].function
-        return None
+        return library
 
     def _pcs(self, rank: Rank) -> tuple[list[int], str]:
         def walked(now: Rank) -> tuple[list[int], str]:

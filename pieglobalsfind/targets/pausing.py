@@ -194,7 +194,8 @@ class _Copier:
 
     def _begin(self, at: int, begin: int) -> None:
         vector = self._first_stack + 2 * at
-        self._vectors[vector : vector + 2] = array.array("Q", (begin, self._ends[at] - begin))
+        self._vectors[vector] = begin
+        self._vectors[vector + 1] = self._ends[at] - begin
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]

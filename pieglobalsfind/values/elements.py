@@ -13,9 +13,10 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
+from pieglobalsfind.values.array_extents import dense_extents, described_extents
 from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.recognize import element_count, element_place, sequence_element, too_few
-from pieglobalsfind.values.variable_text import Surroundings, dense_extents, described_extents
+from pieglobalsfind.values.surroundings import Surroundings
 
 STD_ARRAY = ("_M_elems", "__elems_")  # of libstdc++ and of libc++
 

@@ -16,7 +16,8 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.containers.contents import MOST_COMPARED, MOST_SHOWN, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
-from pieglobalsfind.values.variable_text import Surroundings, VariableBytes, decode
+from pieglobalsfind.values.surroundings import Surroundings, VariableBytes
+from pieglobalsfind.values.variable_text import decode
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN
 from tests.support.sharing import Shared

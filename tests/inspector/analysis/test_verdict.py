@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.analysis.globals import DIFFERS, GlobalValues, Group
+from inspector.analysis.global_values import DIFFERS, GlobalValues, Group
 from inspector.analysis.outliers import by_rarity, outliers
 from inspector.analysis.schema import SCHEMA
 from tests.support.inspector.ranks import SOURCES, StartRanks

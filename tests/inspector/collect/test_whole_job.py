@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.analysis.globals import DIFFERS, Globals, GlobalValues, Group
+from inspector.analysis.global_values import DIFFERS, Globals, GlobalValues, Group
 from inspector.analysis.report import Report
 from inspector.collect import whole_job
 from inspector.job.job import Subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.analysis.globals import GlobalValues, Group
+from inspector.analysis.global_values import GlobalValues, Group
 from inspector.output.global_tables import LONGEST_VALUE, MOST_GROUPS, is_nan, value_rows, with_nan
 from pieglobalsfind.ranks.rankset import compact
 

@@ -14,7 +14,8 @@ import pytest
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.types import Variable
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.values.variable_text import Surroundings, VariableBytes, decode
+from pieglobalsfind.values.surroundings import Surroundings, VariableBytes
+from pieglobalsfind.values.variable_text import decode
 from tests.support.running import ROOT, StartJob
 
 SOURCES = ROOT / "tests" / "inspector" / "sources"

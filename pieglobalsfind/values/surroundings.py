@@ -1,0 +1,49 @@
+"""What decoding a variable's bytes needs of the rank that has them: types, memory, and names of addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+from pieglobalsfind.dwarf.types import TypeTable
+from pieglobalsfind.model import Absent
+from pieglobalsfind.values.containers.contents import Contents
+
+
+def never(name: str) -> bool:
+    """No pointer is followed."""
+    return False
+
+
+def nowhere(vaddr: int) -> Absent:
+    """It is not known where the rank has anything."""
+    return Absent("where it lies is not known")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
+
+    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep. `texts`
+    are those of elements by type and bytes, of values that mean the same on all ranks. `is_futile` says that what is
+    read now is for its places alone, because no text of it will be shown. `own` gives where the rank has what the
+    variable's file has at a vaddr.
+    """
+
+    types: TypeTable
+    language: str
+    read: Callable[[int, int], bytes]
+    name_address: Callable[[int], str]
+    contents: Contents = field(default_factory=Contents)
+    follow: Callable[[str], bool] = never
+    texts: dict[tuple[int, bytes], str] = field(default_factory=dict)
+    is_futile: Callable[[], bool] = bool
+    own: Callable[[int], Union[int, Absent]] = nowhere
+
+
+class VariableBytes(NamedTuple):
+    """Bytes of the target and where they lie."""
+
+    address: int
+    data: bytes
