@@ -28,6 +28,7 @@ from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, 
 from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.tables import heading
+from ..program.program_file import ProgramFile
 from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
@@ -37,6 +38,9 @@ SCHEMA = schema_name("audit", 2)
 HOW = "read from the program's file; nothing was run"
 NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
+AMPI_LOADER = (
+    "_Z26AMPI_FuncPtr_Unpack_LocatePv"  # by which -pieglobals, -pipglobals and -fsglobals find MPI's functions
+)
 NUMBERED = 7  # letters of a library's name in place of which SMPI puts the rank in its copy's
 
 
@@ -111,7 +115,7 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str, frozenset[st
         if is_program(options.target):
             if options.exe is not None:
                 raise UsageError(f"{options.target} is not a core file", "leave --exe out")
-            return options.target, method, "", frozenset()
+            return loaded_by(options.target), method, "", frozenset()
     job = open_job(options.target, options.exe)
     program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
@@ -120,6 +124,20 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str, frozenset[st
     copied = (one for one in job.table.objects if one.privatized and not one.is_program)
     private = frozenset(one.path.removesuffix(" (deleted)").rpartition("/")[2][NUMBERED:] for one in copied)
     return path, method or job.table.method, of_job(job.table), private
+
+
+def loaded_by(path: str) -> str:
+    """The file that the user's code is in: AMPI puts it beside a loader of its own, which has the name of the program.
+
+    Raises `UsageError` if it is not there.
+    """
+    with ProgramFile(path) as file:
+        if AMPI_LOADER not in file.exported:
+            return path
+    program = f"{path}.user.so"
+    if not Path(program).is_file():
+        raise UsageError(f"{path} is AMPI's loader, and its program {program} is not there", "link it again")
+    return program
 
 
 def is_program(path: str) -> bool:
@@ -195,7 +213,7 @@ def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -
         table.add(("all", "", str(len(facts.variables))))
         screen.print(table)
     if facts.apart:
-        screen.print(Text(f"  {facts.apart} variables of the MPI runtime are left out"))
+        screen.print(Text(f"  {facts.apart} variables of the MPI runtime and the C++ library are left out"))
     if facts.undescribed:
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
     heading(screen, "Methods", f"how the program would fare{f' under {NAMED[runtime]}' if runtime else ''}")

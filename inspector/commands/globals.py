@@ -74,7 +74,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the values in the ranks' own copies, also of variables that their code uses elsewhere",
     )
-    parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
+    parser.add_argument(
+        "--all", action="store_true", help="also the variables of the MPI runtime and the C and C++ libraries"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")

@@ -69,7 +69,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("second", metavar="B", type=int, help="another rank")
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    parser.add_argument("--all", action="store_true", help="also variables of the MPI runtime and the C library")
+    parser.add_argument(
+        "--all", action="store_true", help="also variables of the MPI runtime and the C and C++ libraries"
+    )
     add_way(parser)
     parser.add_argument("--json", action="store_true", help="as JSON (docs/why-different-schema.md)")
     parser.set_defaults(run=run)

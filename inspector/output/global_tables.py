@@ -77,7 +77,7 @@ def print_apart(found: Globals, how: str, console: Console) -> None:
 
 def left_out(count: int, how: str) -> str:
     """Return the sentence about variables that are not shown."""
-    return f"{count} variables of the MPI runtime and the C library are left out, `{how}` shows them"
+    return f"{count} variables of the MPI runtime and the C and C++ libraries are left out, `{how}` shows them"
 
 
 def print_needless(found: Globals, console: Console) -> None:

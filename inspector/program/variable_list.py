@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import TypeTable, Variable
@@ -16,9 +16,10 @@ from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.model import Absent
 
 from ..terminal.text import harmless
+from .tls_words import place_of
 from .writers import Uses, read_uses
 
-THREAD_LOCAL = Absent("stores to thread-local variables are not searched for")
+NO_PLACE = Absent("debug information does not say where it is")
 COLUMNS = ("name", "type", "bytes", "file", "line", "storage", "language", "written by", "address taken by")
 
 
@@ -53,7 +54,7 @@ class Listed:
 
 def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterator[Listed]:
     """In the order of files and lines; raises `ObjectFileError` if the file can't be read."""
-    extents = [(variable.address, variable.size) for variable in variables if variable.address is not None]
+    extents = [(place, variable.size) for variable in variables if (place := address_of(variable)) is not None]
     with open_elf(path) as elf:
         uses = read_uses(elf, extents)
     for one in sorted(variables, key=lambda one: (one.file, one.line, one.name)):
@@ -74,11 +75,17 @@ def functions(
     uses: Union[Uses, Absent], variable: Variable, of: Callable[[Uses, int], tuple[str, ...]]
 ) -> Union[tuple[str, ...], Absent]:
     """Return the functions that use a variable, Absent where that is unknown."""
-    if variable.address is None:
-        return THREAD_LOCAL
     if isinstance(uses, Absent):
         return uses
-    return tuple(harmless(one) for one in of(uses, variable.address))
+    place = address_of(variable)
+    return NO_PLACE if place is None else tuple(harmless(one) for one in of(uses, place))
+
+
+def address_of(variable: Variable) -> Optional[int]:
+    """Return a variable's address in the file, or the place that stands for a thread-local one."""
+    if variable.address is None and variable.tls_offset is not None:
+        return place_of(variable.tls_offset)
+    return variable.address
 
 
 def text(names: Union[tuple[str, ...], Absent]) -> str:

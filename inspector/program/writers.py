@@ -3,7 +3,8 @@
 Takes an ELF file for x86-64 with a symbol table; decodes each function once, from its first instruction to its last. A
 store counts if the instruction itself names the address, or if a register holds the variable's address there on every
 way. What is written through any other pointer is not seen; functions that pass, return or store a variable's address
-are therefore listed, too.
+are therefore listed, too. Thread-local variables have places in one block here, wherever threads have theirs: code
+names them by their distance from the thread pointer, or by words that the loader fills (tls_words.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
 
 from .program_file import ProgramFile
+from .tls_words import ANY_BLOCK, TlsWords, tls_words
 
 LARGEST_FUNCTION = 1 << 24  # bytes
 MASK = (1 << 64) - 1
@@ -89,7 +91,8 @@ class CodeReader:
         self._elf = elf
         self._extents = extents
         self._starts = [start for start, _ in extents]
-        self._slots = dict(own_slots(elf.path))
+        self._tls: TlsWords = tls_words(elf)
+        self._slots = {**dict(own_slots(elf.path)), **self._tls.offsets}
         self._x86 = capstone.x86
         self._capstone = capstone
         self._decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
@@ -143,8 +146,10 @@ class CodeReader:
         self._note_escapes(instruction, operands)
         held = self._result(instruction, operands)
         if instruction.group(self._capstone.CS_GRP_CALL):
+            block = self._tls.modules.get(self._held.get("rdi", 0))  # the argument of __tls_get_addr
+            held = None if block is None else ("rax", block)
             self._held = {name: place for name, place in self._held.items() if name in KEPT_BY_CALLS}
-        if instruction.mnemonic not in ARITHMETIC:  # it goes on within the variable
+        if instruction.mnemonic not in ARITHMETIC or self._moves_thread_pointer(instruction, operands):
             for register in instruction.regs_access()[1]:
                 self._held.pop(wide(instruction.reg_name(register)), None)
         if held is not None:
@@ -176,32 +181,63 @@ class CodeReader:
         if len(operands) != 2 or operands[0].type != self._x86.X86_OP_REG:
             return None
         target, source = wide(instruction.reg_name(operands[0].reg)), operands[1]
+        if instruction.mnemonic in ("mov", "add") and self._is_thread_pointer(source):
+            place = self._held.get(target) if instruction.mnemonic == "add" else self._tls.pointer
+            return None if place is None else (target, place)
+        if (
+            instruction.mnemonic == "add"
+        ):  # a distance from the thread pointer is added to that, perhaps to an index, too
+            named = self._value(instruction, source)
+            if source.type == self._x86.X86_OP_IMM and self._held.get(target) == self._tls.pointer:
+                named = (self._tls.pointer + source.imm) & MASK
+            return None if named is None or not self._tls.has(named) else (target, named)
         if instruction.mnemonic == "lea":
             place = self._address(instruction, source)
             return None if place is None else (target, place)
         if instruction.mnemonic != "mov" or operands[0].size != 8:
             return None
-        if source.type == self._x86.X86_OP_REG and wide(instruction.reg_name(source.reg)) in self._held:
-            return target, self._held[wide(instruction.reg_name(source.reg))]
+        named = self._value(instruction, source)
+        return None if named is None else (target, named)
+
+    def _value(self, instruction: Any, source: Any) -> Optional[int]:
+        """The variable's address that a register holds, or that a word of the global offset table names."""
+        if source.type == self._x86.X86_OP_REG:
+            return self._held.get(wide(instruction.reg_name(source.reg)))
         if source.type == self._x86.X86_OP_MEM and source.mem.base == self._x86.X86_REG_RIP:
-            named = self._slots.get((instruction.address + instruction.size + source.mem.disp) & MASK)
-            return None if named is None else (target, named)
+            return self._slots.get((instruction.address + instruction.size + source.mem.disp) & MASK)
         return None
+
+    def _is_thread_pointer(self, operand: Any) -> bool:
+        """Whether an operand is the word at %fs:0, which holds its own address."""
+        if operand.type != self._x86.X86_OP_MEM or operand.mem.segment != self._x86.X86_REG_FS:
+            return False
+        return not (operand.mem.base or operand.mem.index or operand.mem.disp)
+
+    def _moves_thread_pointer(self, instruction: Any, operands: Any) -> bool:
+        """Whether arithmetic changes a register that holds the thread pointer, so that it leads elsewhere."""
+        is_register = len(operands) > 0 and operands[0].type == self._x86.X86_OP_REG
+        return is_register and self._held.get(wide(instruction.reg_name(operands[0].reg))) == self._tls.pointer
 
     def _address(self, instruction: Any, operand: Any) -> Optional[int]:
         """Where a memory operand lies, as far as it is known: an index leaves it in the same variable."""
         memory = operand.mem
-        if operand.type != self._x86.X86_OP_MEM or memory.segment:
+        if operand.type != self._x86.X86_OP_MEM or memory.segment not in (0, self._x86.X86_REG_FS):
             return None
+        if memory.segment and not memory.base:
+            place = (self._tls.pointer + memory.disp) & MASK
+            return self._element(place) if memory.index else place
         if memory.base == self._x86.X86_REG_RIP:
             return int(instruction.address + instruction.size + memory.disp) & MASK
         parts = (wide(instruction.reg_name(one)) for one in (memory.base, memory.index) if one)
         known = [name for name in parts if name in self._held]
         self._accessed.update(known)
-        if len(known) != 1:
+        named = [name for name in known if len(known) == 1 or self._held[name] != self._tls.pointer]
+        if len(named) != 1:
             return None
-        place = (self._held[known[0]] + memory.disp) & MASK
-        return place if not (memory.base and memory.index) else self._element(self._held[known[0]])
+        place = self._tls.in_block((self._held[named[0]] + memory.disp) & MASK)
+        if not (memory.base and memory.index) or len(known) == 2:
+            return place
+        return self._element(place if self._held[named[0]] == ANY_BLOCK else self._held[named[0]])
 
     def _element(self, base: int) -> Optional[int]:
         """The start of an indexed array; the code may name a place before it, in another variable's last bytes."""

@@ -62,7 +62,8 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
 
 def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankTable:
     known = {rank.rank: rank for rank in rank_table.ranks}
-    with_images = with_images and bool(rank_table.objects) and all(one.rank in known for one in table.ranks)
+    here = {rank.rank for rank in table.ranks if rank.state != MIGRATED_OUT}
+    with_images = with_images and bool(rank_table.objects) and here <= known.keys()
     ranks = tuple(_with(rank, known.get(rank.rank), with_images) for rank in table.ranks)
     return replace(
         table,
@@ -77,7 +78,9 @@ def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankT
 
 
 def _with(rank: Rank, found: object, with_images: bool) -> Rank:
-    if not isinstance(found, Rank) or rank.state == MIGRATED_OUT:
+    if rank.state == MIGRATED_OUT:
+        return replace(rank, placements=()) if with_images else rank
+    if not isinstance(found, Rank):
         return rank
     if rank.context in LACKING:
         rank = replace(rank, state=found.state, context=found.context, kernel_thread=found.kernel_thread)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, METHODS, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, COPIES, METHODS, build, gated, turns_of
 from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
@@ -104,9 +104,10 @@ def _line_of(text: str, source: Path) -> int:
 
 
 @pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
-def test_one_gdb_follows_ranks_from_process_to_process(with_hook: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_one_gdb_follows_ranks_from_process_to_process(method: str, with_hook: bool, tmp_path: Path) -> None:
     """Both processes are inferiors: every rank's every hit is told, in whichever of them it is."""
-    build(tmp_path, "pie", "gated.c", with_hook)
+    build(tmp_path, method, "gated.c", with_hook)
     line = _line_of("lost |=", tmp_path / "prog.gated.c")
     stop = 'printf "STOP %d %d %d %d\\n", $_inferior, $_rank, turn, g_rank'
     with gated(tmp_path, 4) as (job, processes):
@@ -132,9 +133,10 @@ def test_one_gdb_follows_ranks_from_process_to_process(with_hook: bool, tmp_path
 
 
 @pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
-def test_ranks_that_migrate_leave_their_breakpoints_behind(with_hook: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_ranks_that_migrate_leave_their_breakpoints_behind(method: str, with_hook: bool, tmp_path: Path) -> None:
     """GDB has one of two processes; its ranks leave with a breakpoint in their code, come back, and leave again."""
-    build(tmp_path, "pie", "gated.c", with_hook)
+    build(tmp_path, method, "gated.c", with_hook)
     line = _line_of("lost |=", tmp_path / "prog.gated.c")
     with gated(tmp_path, 4) as (job, processes):
         attached = min(processes)

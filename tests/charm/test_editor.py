@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, build, running
+from tests.support.charm.jobs import AMPICC, COPIES, RANKS, build, running
 from tests.support.lldb.editor import attached, clicked, stacks
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 
 
-def test_clicks_hovers_and_watches(tmp_path: Path) -> None:
-    build(tmp_path, "pie", "c")
+@pytest.mark.parametrize("method", COPIES)
+def test_clicks_hovers_and_watches(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "c")
     with running(tmp_path) as up, attached(up.pid, tmp_path) as adapter:
         found = stacks(adapter)
         assert sorted(found) == list(range(RANKS))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, COPIES, build
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -47,10 +47,11 @@ def run(folder: Path, wish: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_report_of_the_core_begins_with_what_happened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_the_report_of_the_core_begins_with_what_happened(method: str, tmp_path: Path) -> None:
     if Path("/proc/sys/kernel/core_pattern").read_text().strip() != "core":
         pytest.skip("the kernel writes core files elsewhere")
-    build(tmp_path, "pie", "f90", source=SOURCE)
+    build(tmp_path, method, "f90", source=SOURCE)
     done = run(tmp_path, "")
     assert "munmap_chunk(): invalid pointer" in done.stderr
     (core,) = tmp_path.glob("core*")
@@ -67,8 +68,9 @@ def test_the_report_of_the_core_begins_with_what_happened(tmp_path: Path) -> Non
     assert f"a pointer to rank {crash['rank']}'s heap" in evidence
 
 
-def test_the_cure_that_it_names_cures_it(tmp_path: Path) -> None:
-    build(tmp_path, "pie", "f90", with_hook=True, source=SOURCE)
+@pytest.mark.parametrize("method", COPIES)
+def test_the_cure_that_it_names_cures_it(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "f90", with_hook=True, source=SOURCE)
     done = run(tmp_path, "malloc")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("STEPS 200\n") == RANKS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, COPIES, build
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 4
@@ -21,7 +21,7 @@ SOURCE = r"""
 #include <string.h>
 #include <unistd.h>
 enum { NUMBERS = 1000 };
-int g_rank = -1;
+PRIVATE int g_rank = -1;
 int main(int count, char **words) {
   int *numbers, lost = 0;
   char *text;
@@ -52,10 +52,10 @@ int main(int count, char **words) {
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("allocation")
-    build(made, "pie", "c", with_hook=True, source=SOURCE)
+    build(made, request.param, "c", with_hook=True, source=SOURCE)
     return made
 
 

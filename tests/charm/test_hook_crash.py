@@ -14,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, COPIES, build
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 4
 GUILTY = 2
-METHODS = ("pie", "pip", "fs", "none")
+METHODS = (*COPIES, "pip", "fs", "none")
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+PRIVATE int rank = -1;
 volatile int *nowhere;
 void (*volatile absent)(void);
 __attribute__((noinline)) static int crash(const char *how, int depth) {
@@ -41,7 +42,6 @@ __attribute__((noinline)) int middle(const char *how) {
   return crash(how, 0) + 1;                    /* middle */
 }
 int main(int count, char **words) {
-  int rank;
   MPI_Init(&count, &words);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, PATIENCE, build, gated
+from tests.support.charm.jobs import AMPICC, COPIES, PATIENCE, build, gated
 from tests.support.debuggers import find_gdb
 from tests.support.running import BIN, ROOT
 from tests.support.waiting import wait_until
@@ -35,8 +35,9 @@ def _wait_for(path: Path, key: str) -> None:
     wait_until(lambda: any(key in line for line in _lines(path)), f"no {key} in {path.name}")
 
 
-def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
-    build(tmp_path, "pie", "gated.c", with_hook=True)
+@pytest.mark.parametrize("method", COPIES)
+def test_events_come_in_order_and_with_their_memory(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "gated.c", with_hook=True)
     with gated(tmp_path, RANKS, "+cma_disable") as (_, processes):
         addresses = {rank: address for ranks in processes.values() for rank, address in ranks.items()}
         files = {pid: tmp_path / f"events.{pid}" for pid in processes}
@@ -83,9 +84,10 @@ def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
         assert kinds.count(EXITED) == 1
 
 
-def test_the_inspector_tells_of_migrations(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_the_inspector_tells_of_migrations(method: str, tmp_path: Path) -> None:
     """The oracle is the program, which prints by turn in which process each rank is."""
-    build(tmp_path, "pie", "gated.c", with_hook=True)
+    build(tmp_path, method, "gated.c", with_hook=True)
     with gated(tmp_path, RANKS) as (process, processes):
         command = [str(BIN / "inspector"), "events", str(next(iter(processes))), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as events:

@@ -16,7 +16,7 @@ import pytest
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.jobs.members import members_of
 from pieglobalsfind.jobs.processes import ancestors, environment, processes
-from tests.support.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, running, wait_until_asleep
+from tests.support.charm.jobs import AMPICC, COPIES, LOCALLY, Launched, build, launched, running, wait_until_asleep
 from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.running import BIN, StartJob
@@ -28,11 +28,11 @@ BY_SHELL = ("++nodelist", "nodes", "++remote-shell", "./shell")
 RANKS = (6, 4)
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that it is in."""
     folder = tmp_path_factory.mktemp("jobs")
-    build(folder, "pie", "c")
+    build(folder, request.param, "c")
     (folder / "nodes").write_text("group main\n host localhost\n host localhost\n")
     (folder / "shell").write_text("#!/bin/sh\nexec setsid -f /bin/bash -f\n")
     (folder / "shell").chmod(0o755)

@@ -21,7 +21,7 @@ from pieglobalsfind.jobs.processes import program as program_of
 from tests.jobs.conftest import launcher, namespaces, slurm_environment  # noqa: F401
 from tests.jobs.test_collectors import report_in
 from tests.jobs.test_launchers import collect
-from tests.support.charm.jobs import AMPICC, HOME, build
+from tests.support.charm.jobs import AMPICC, COPIES, HOME, build
 from tests.support.site_launchers import SiteLauncher
 from tests.support.waiting import wait_until
 
@@ -31,11 +31,14 @@ IS_ON_MPI = HOME.name.startswith("mpi-")
 HOME_ADDRESS = "10.99.0.1"  # of the user, on the hosts' network
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["stock", "hook"])
+@pytest.fixture(
+    scope="module", params=[(method, with_hook) for method in COPIES for with_hook in (False, True)], ids=str
+)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the program is, with and without the hook module."""
     made = tmp_path_factory.mktemp("ampi")
-    build(made, "pie", "c", with_hook=request.param)
+    method, with_hook = request.param
+    build(made, method, "c", with_hook=with_hook)
     return made
 
 

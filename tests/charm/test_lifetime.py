@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.targets import open_target
-from tests.support.charm.jobs import AMPICC, METHODS, RANKS, WORKERS, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, COPIES, METHODS, RANKS, WORKERS, build, gated, turns_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -89,9 +89,10 @@ def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
         moment_of(job.pid)
 
 
-def test_while_ranks_migrate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_while_ranks_migrate(method: str, tmp_path: Path) -> None:
     """A rank has the same addresses wherever it is; in the process that it has left they are nobody's."""
-    build(tmp_path, "pie", "gated.c")
+    build(tmp_path, method, "gated.c")
     with gated(tmp_path, 6) as (job, found):
         truth = {rank: address for ranks in found.values() for rank, address in ranks.items()}
         for pid, ranks in found.items():

@@ -12,7 +12,7 @@ import pytest
 
 from tests.charm.test_breakpoints import RANKS, SOURCE, TURNS
 from tests.charm.test_lldb import LLDB
-from tests.support.charm.jobs import AMPICC, METHODS, build, gated, turns_of
+from tests.support.charm.jobs import AMPICC, COPIES, METHODS, build, gated, turns_of
 from tests.support.host.script import Told
 from tests.support.lldb.session import Session
 
@@ -67,9 +67,10 @@ tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
 
 
 @pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
-def test_ranks_that_migrate_leave_their_breakpoints_behind(with_hook: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_ranks_that_migrate_leave_their_breakpoints_behind(method: str, with_hook: bool, tmp_path: Path) -> None:
     """LLDB has one of two processes; its ranks leave with a breakpoint in their code, come back, and leave again."""
-    build(tmp_path, "pie", "gated.c", with_hook)
+    build(tmp_path, method, "gated.c", with_hook)
     source = (tmp_path / "prog.gated.c").read_text().splitlines()
     line = next(number for number, text in enumerate(source, 1) if "lost |=" in text)
     script = f"""

@@ -176,7 +176,7 @@ def test_live(name: str, method: str, runs: Runs) -> None:
 
 
 # Each method's and each language's, by either writer; not all of GDB's, because a process takes LLDB seconds for each.
-IN_LLDB = (0, 1, 4, 5, 9, 10, 11, 14, 15)
+IN_LLDB = (0, 1, 4, 5, 9, 10, 11, 14, 15, 16)
 
 
 @pytest.mark.parametrize(("name", "method", "writer"), [CORES[number] for number in IN_LLDB])

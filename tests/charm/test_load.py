@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, build, running
+from tests.support.charm.jobs import AMPICC, COPIES, RANKS, build, running
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
@@ -24,7 +24,7 @@ SOURCE = r"""
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-double computed;
+PRIVATE double computed;
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -34,6 +34,7 @@ int main(int count, char **words) {
   int here = 0, me;
   MPI_Init(&count, &words);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  computed = 0;
   for (int turn = 0; turn < 50; turn++) {
     double since = now();
     while (now() < since + (me + 1) * 0.004) {}
@@ -61,10 +62,10 @@ def computed(pid: int) -> dict[int, float]:
     return {int(group["ranks"]): float(group["value"]) for group in variable["groups"]}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("load")
-    build(made, "pie", "c", source=SOURCE)
+    build(made, request.param, "c", source=SOURCE)
     return made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, COPIES, build
 from tests.support.debuggers import find_gdb, find_lldb
 from tests.support.running import ROOT
 
@@ -49,10 +49,10 @@ LINE = 1 + SOURCE.splitlines().index("  sum += amount;")
 TOTAL = RANKS * TURNS
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("lost")
-    build(made, "pie", "c", source=SOURCE)
+    build(made, request.param, "c", source=SOURCE)
     return made
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, SOURCES, Running, build, running
+from tests.support.charm.jobs import AMPICC, BOTH, RANKS, SOURCES, Running, build, running
 from tests.support.debuggers import find_gdb, find_lldb
 from tests.support.gdb.places import make_core
 from tests.support.running import ROOT
@@ -32,10 +32,13 @@ C_SOURCE = (
 )
 LIBRARY_SOURCE = "__thread int small = 3;\n"  # what a Fortran program is linked with
 PROGRAMS = {
-    "c-stock": ("c", False, C_SOURCE),
-    "c-hook": ("c", True, C_SOURCE),
-    "cpp-stock": ("cpp", False, C_SOURCE),
-    "f90-stock": ("f90", False, SOURCES["f90"]),
+    "c-stock": ("pie", "c", False, C_SOURCE),
+    "c-hook": ("pie", "c", True, C_SOURCE),
+    "c-both-flags": (BOTH, "c", False, C_SOURCE),
+    "cpp-stock": ("pie", "cpp", False, C_SOURCE),
+    "cpp-both-flags": (BOTH, "cpp", False, C_SOURCE),
+    "f90-stock": ("pie", "f90", False, SOURCES["f90"]),
+    "f90-both-flags": (BOTH, "f90", False, SOURCES["f90"]),
 }
 SAID = "privatization of prog.user.so failed in 4 of 4 ranks: its writable segment begins at no multiple of 8"
 NOMINAL = -1  # what each rank's own copy still has
@@ -74,14 +77,14 @@ class Lost:
 
 @pytest.fixture(scope="module", params=PROGRAMS)
 def lost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lost]:
-    language, with_hook, source = PROGRAMS[request.param]
+    method, language, with_hook, source = PROGRAMS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     more = []
     if language == "f90":
         Path(folder, "small.c").write_text(LIBRARY_SOURCE)
         subprocess.run(["cc", "-g", "-fPIC", "-c", "small.c"], cwd=folder, check=True, timeout=120)
         more = ["small.o"]
-    build(folder, "pie", language, with_hook=with_hook, source=source, more=more)
+    build(folder, method, language, with_hook=with_hook, source=source, more=more)
     with running(folder) as up:
         assert len({truth.global_address for truth in up.truth.values()}) == 1, "AMPI has privatized it"
         yield Lost(up, language)

@@ -23,7 +23,7 @@ from pieglobalsfind.jobs.members import members_of
 from pieglobalsfind.ranks import rankset
 from tests.support.busy import why_impossible
 from tests.support.busy_values import address_of, value_of
-from tests.support.charm.jobs import AMPICC, build, launched
+from tests.support.charm.jobs import AMPICC, COPIES, build, launched
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 8
@@ -40,7 +40,7 @@ MOVING = r"""
 #include <stdio.h>
 #include <unistd.h>
 volatile unsigned long before, after;
-int number = -1;
+PRIVATE int number = -1;
 static int size, lost;
 static unsigned long sum;
 static MPI_Info hints;
@@ -105,11 +105,11 @@ class Look:
     stacks: stacks.Stacks
 
 
-@pytest.fixture(scope="module")
-def moving(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def moving(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the program whose ranks migrate."""
     folder = tmp_path_factory.mktemp("moving")
-    build(folder, "pie", "c", source=MOVING)
+    build(folder, request.param, "c", source=MOVING)
     return folder
 
 

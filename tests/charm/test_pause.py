@@ -19,13 +19,14 @@ from pieglobalsfind.targets.live import LiveTarget
 from tests.inspector.job.test_sampling import check
 from tests.support.busy import SOURCE, WAYS, why_impossible
 from tests.support.busy_values import value_of
-from tests.support.charm.jobs import AMPICC, WORKERS, build
+from tests.support.charm.jobs import AMPICC, COPIES, WORKERS, build
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 
 RANKS = 12
 LOOKS = 100
 FOR_EVER = 1 << 40
+PRIVATE_SOURCE = SOURCE.replace("\nint number", "\nPRIVATE int number")
 
 
 @contextmanager
@@ -39,9 +40,10 @@ def started(folder: Path, way: str, turns: int, ranks: int = RANKS) -> Iterator[
             job.kill()
 
 
-def test_later_looks_know_the_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", COPIES)
+def test_later_looks_know_the_ranks(method: str, tmp_path: Path) -> None:
     """A sampler reads again what changes of them, and sees every rank where it can be."""
-    build(tmp_path, "pie", "c", source=SOURCE)
+    build(tmp_path, method, "c", source=PRIVATE_SOURCE)
     with started(tmp_path, "exchange", FOR_EVER) as process:
         sampler = Sampler(LiveTarget(process.pid))
         check(sampler.look(), RANKS, "exchange")
@@ -58,8 +60,9 @@ def seen(job: Job) -> tuple[Job, stacks.Stacks]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_rank_at_every_look(tmp_path: Path, way: str) -> None:
-    build(tmp_path, "pie", "c", source=SOURCE)
+@pytest.mark.parametrize("method", COPIES)
+def test_every_rank_at_every_look(method: str, tmp_path: Path, way: str) -> None:
+    build(tmp_path, method, "c", source=PRIVATE_SOURCE)
     check_looks(tmp_path, way, RANKS)
 
 
@@ -79,8 +82,9 @@ def check_looks(folder: Path, way: str, ranks: int) -> None:
                 assert value_of(job, rank, "number", size=4) == rank.rank
 
 
-def test_the_result_is_the_same(tmp_path: Path) -> None:
-    build(tmp_path, "pie", "c", source=SOURCE)
+@pytest.mark.parametrize("method", COPIES)
+def test_the_result_is_the_same(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "c", source=PRIVATE_SOURCE)
     check_result(tmp_path, RANKS, turns=20000)
 
 

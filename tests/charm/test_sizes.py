@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.loader import find_loader
-from pieglobalsfind.model import RankTable, Rebase
+from pieglobalsfind.model import Rank, RankTable, Rebase, TlsBlock
 from pieglobalsfind.ranks.rankset import Span, parse
 from pieglobalsfind.targets.live import LiveTarget
 from tests.charm.test_pause import RANKS, check_looks, check_result
 from tests.support.busy import SOURCE
-from tests.support.charm.jobs import AMPICC, build, running
+from tests.support.charm.jobs import AMPICC, COPIES, build, running
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -37,7 +38,7 @@ LARGE = (
 #include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
-int g_rank = -1;
+PRIVATE int g_rank = -1;
 """
     + ALLOCATE
     + r"""
@@ -62,11 +63,11 @@ BUSY = SOURCE.replace("int main(", ALLOCATE + "int main(").replace("  turns =", 
 HEAPS = {"libc": {"LIBC_MB": "2000"}, "isomalloc": {"ISO_MB": "2000"}}
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=COPIES)
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the program that allocates as much as the environment says."""
     folder = tmp_path_factory.mktemp("large")
-    build(folder, "pie", "cpp", source=LARGE)
+    build(folder, request.param, "cpp", source=LARGE)
     return folder
 
 
@@ -91,14 +92,18 @@ def in_main(stacks: Any) -> set[int]:
 
 def check_places(table: RankTable, truth: dict[int, str]) -> None:
     """Each rank's number is that of the rank which says that its global lies there."""
-    copies = {
-        rank.rank: [placement for placement in rank.placements if isinstance(placement, Rebase)] for rank in table.ranks
-    }
+    own = {rank.rank: list(spans_of(rank)) for rank in table.ranks}
     for rank, address in truth.items():
-        assert any(rebase.copy <= int(address, 16) < rebase.copy + rebase.size for rebase in copies[rank]), (
-            rank,
-            address,
-        )
+        assert any(start <= int(address, 16) < start + size for start, size in own[rank]), (rank, address)
+
+
+def spans_of(rank: Rank) -> Iterator[tuple[int, int]]:
+    """A rank's copies and blocks of thread-local variables: address and size of each."""
+    for placement in rank.placements:
+        if isinstance(placement, Rebase):
+            yield placement.copy, placement.size
+        elif isinstance(placement, TlsBlock):
+            yield placement.address, placement.size
 
 
 @pytest.mark.parametrize("heap", HEAPS)
@@ -119,7 +124,7 @@ def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert loader is not None
         by_tables = threads.find_threads(target, target.maps(), loader)
         with monkeypatch.context() as patch:
-            patch.setattr(threads, "words_of_elements", lambda *_: [])
+            patch.setattr(threads, "placed_elements", lambda *_: [])
             by_search = threads.find_threads(target, target.maps(), loader)
     assert by_tables == by_search and by_tables is not None and len(by_tables) == len(up.truth)
     assert in_main(live) == in_main(kept) == set(up.truth)

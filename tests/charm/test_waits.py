@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.charm.jobs import AMPICC, COPIES, RANKS, WORKERS, build, wait_until_asleep
 from tests.support.debuggers import find_gdb
 from tests.support.gdb.session import Session
 from tests.support.waiting import wait_until
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and am
 # 0, 1 and 2 wait for one another; 3 waits for 2's broadcast, as its argument says, and nobody else is in that.
 RING = r"""
 #include <mpi.h>
-static int word;
+static PRIVATE int word;
 int main(int count, char **words) {
   int me;
   MPI_Init(&count, &words);
@@ -125,6 +125,8 @@ int main(int count, char **words) {
   return 0;
 }
 """
+# With and without the hook module.
+DEADLOCKS = [(method, with_hook) for method in COPIES for with_hook in (False, True)] + [("none", False)]
 
 
 def asked(*words: object) -> Any:
@@ -160,7 +162,7 @@ def runtime_tells(folder: Path) -> bool:
     return "(void *, int" in said.stdout
 
 
-@pytest.mark.parametrize(("method", "with_hook"), [("pie", False), ("pie", True), ("none", False)])
+@pytest.mark.parametrize(("method", "with_hook"), DEADLOCKS)
 def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without debug information of the runtime its caller tells, if it calls by name, as under `pie` none does."""
     monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
@@ -168,7 +170,7 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
     tells = runtime_tells(tmp_path)
     with started(tmp_path, RANKS, set(range(RANKS))) as pid:
         found = asked("waits", pid)
-        calls = [one["waiting"] for one in asked("ranks", pid)]
+        calls = [one["waiting"] for one in asked("ranks", pid)["ranks"]]
         script = f"""
         found = []
         for rank in range({RANKS}):
@@ -206,7 +208,7 @@ def test_a_deadlock_in_fortran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     build(tmp_path, "fs", "f90", source=FORTRAN_RING)
     with started(tmp_path, RANKS, set(range(RANKS))) as pid:
         found = asked("waits", pid)
-        calls = [one["waiting"] for one in asked("ranks", pid)]
+        calls = [one["waiting"] for one in asked("ranks", pid)["ranks"]]
     assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0}
     assert found["cycles"] == [[0, 1, 2]]
     assert [(call["call"], call["peer"], call["tag"]) for call in calls] == [
@@ -236,7 +238,7 @@ def test_a_barrier_that_is_over_lacks_nobody(tmp_path: Path) -> None:
     build(tmp_path, "none", "c", source=LEFT)
     with started(tmp_path, RANKS, set()) as pid:
         wait_until_asleep(pid)
-        ranks = {one["rank"]: one["state"] for one in asked("ranks", pid)}
+        ranks = {one["rank"]: one["state"] for one in asked("ranks", pid)["ranks"]}
         found = asked("waits", pid)
     (first,) = [rank for rank, state in ranks.items() if state == "running"]
     assert sorted(ranks.values()) == ["ready"] * 3 + ["running"]

@@ -213,11 +213,14 @@ def _rank(
     why = thread if isinstance(thread, Absent) else NO_THREAD
     element = running.get(ampi_thread.address) if running and ampi_thread else None
     runs = element is not None
-    alone = loader.currents[0][0] if len(loader.currents) == 1 else model.UNKNOWN_ELEMENT
+    if element is None and len(loader.currents) == 1:
+        element = loader.currents[0][0]
+    if element is None and ampi_thread is not None:
+        element = ampi_thread.element
     return Rank(
         rank=number,
         state=model.RUNNING if runs else model.READY,
-        processing_element=alone if element is None else element,
+        processing_element=model.UNKNOWN_ELEMENT if element is None else element,
         kernel_thread=0,
         context=_context(ampi_thread, runs or running is None) if ampi_thread else why,
         stack=ampi_thread.stack if ampi_thread else why,

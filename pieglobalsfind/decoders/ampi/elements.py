@@ -28,14 +28,22 @@ PAGE = 4096
 
 def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     """Return the first words of each TCharm element of the process, one of which points to the rank's thread."""
+    return [words for _, words in placed_elements(target, loader)]
+
+
+def placed_elements(target: Target, loader: Loader) -> list[tuple[int, tuple[int, ...]]]:
+    """The same, each with the processing element of this process whose table leads to it."""
     array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
     if array is None or element is None:
         return []
-    objects = [one for table in group_tables(target, loader) for one in groups(target, table)]
-    elements = _elements(target, of_class(target, objects, array), element)
-    places = [(fromkey, ELEMENT_SIZE) for fromkey in dict.fromkeys(elements)]
-    found = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
-    return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
+    found: dict[int, int] = {}
+    for number, table in enumerate(group_tables(target, loader)):
+        arrays = of_class(target, list(groups(target, table)), array)
+        for address in _elements(target, arrays, element):
+            found.setdefault(address, number)
+    places = [(address, ELEMENT_SIZE) for address in found]
+    read = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
+    return [(number, struct.unpack_from(f"<{len(data) // 8}Q", data)) for number, data in zip(found.values(), read)]
 
 
 def group_tables(target: Target, loader: Loader) -> Iterator[int]:

@@ -71,6 +71,7 @@ class Space:
 class Loader:
     """The loader in memory. `currents` are (element, address of the pointer to the thread that it runs).
 
+    `own_current`: in SMP builds, where in the loader's thread-local block each kernel thread has its own such address.
     `swaps`: -swapglobals; `swapped` then is where the pointer to its list of globals is (0: not known).
     `tls` is the size and the alignment of a rank's TLS block in bytes, None if ranks have none; `rank_data` where the
     vector of the ranks' objects is (pip and fs). Of a stripped one `currents` and `rank_data` are not known.
@@ -82,6 +83,7 @@ class Loader:
     entry: int
     entry_size: int
     currents: tuple[tuple[int, int], ...]
+    own_current: Optional[int] = None
     is_pie: bool = False
     rank_data: Optional[int] = None
     tls: Optional[tuple[int, int]] = None
@@ -151,6 +153,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
         entry=at[ENTRY][0],
         entry_size=at[ENTRY][1],
         currents=_currents(target, at),
+        own_current=at[CURRENT][0] - loaded.load_bias if CURRENT in at and CURRENT_SMP in at else None,
         is_pie=PIE in at,
         rank_data=at[RANKDATA][0] if RANKDATA in at else None,
         tls=_tls(target, at[TLS][0]) if TLS in at else None,

@@ -2,7 +2,7 @@
 
 Takes copies that were found; adds blocks. With -tlsglobals each rank has a thread pointer, below which the loader's
 static offsets hold for every object. Without it a rank uses the block of the kernel thread that runs it: one for all
-ranks, but where a copy is loaded by the system's loader, which gives each copy a block of its own.
+ranks of a processing element, but where a copy is loaded by the system's loader, which gives each copy its own block.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pieglobalsfind.decoders.libc_threads import Described
 from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Object, Placement, Rebase, TlsBlock
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_or_none
 
 OF_RANK, OF_THREAD = 0, 1  # levels of blocks
+WORD = 8
 
 
 def with_thread_locals(
@@ -34,7 +35,7 @@ def with_thread_locals(
     entries = _entries(target, loader)
     if described is None or not entries:
         return images
-    blocks = _Blocks(target, loader, described, entries, _only_thread(target, maps, loader, described))
+    blocks = _Blocks(target, loader, described, entries, _kernel_threads(target, maps, loader, described, entries))
     found = {
         rank: (*held, *blocks.of_rank(images.objects, held, threads.get(rank)))
         for rank, held in images.placements.items()
@@ -54,24 +55,42 @@ def _entries(target: Target, loader: Loader) -> dict[int, int]:
     return found
 
 
-def _only_thread(target: Target, maps: Sequence[MemoryMapping], loader: Loader, described: Described) -> Optional[int]:
-    """The thread pointer of the one kernel thread that runs ranks; None in SMP builds, where any of several may."""
-    if len(loader.currents) != 1:
-        return None
-    first = min((thread.tid for thread in target.threads()), default=0)  # the process's first thread runs them
+def _kernel_threads(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, described: Described, entries: Mapping[int, int]
+) -> Mapping[int, int]:
+    """By processing element, the thread pointer of the kernel thread that runs its ranks, as far as it is known."""
     blocks = libc_threads.control_blocks(target, maps, described, loader.elf.header.processor)
-    pointers = [block.address for block in blocks if block.tid == first]
-    return pointers[0] if len(pointers) == 1 else None
+    if len(loader.currents) == 1:
+        first = min((thread.tid for thread in target.threads()), default=0)  # the process's first thread runs them
+        pointers = [block.address for block in blocks if block.tid == first]
+        return {loader.currents[0][0]: pointers[0]} if len(pointers) == 1 else {}
+    if loader.own_current is None or loader.elf.load_bias not in entries:
+        return {}
+    # In SMP builds each kernel thread keeps in a thread-local variable where its element's current thread is named.
+    elements = {address: element for element, address in loader.currents}
+    offset = libc_threads.static_offset(target, described, entries[loader.elf.load_bias])
+    found: dict[int, int] = {}
+    for block in blocks:
+        data = read_or_none(target, block.address - offset + loader.own_current, WORD)
+        element = elements.get(int.from_bytes(data or b"", "little"))
+        if element is not None:
+            found[element] = block.address
+    return found
 
 
 class _Blocks:
     """Finds the blocks of one rank after another."""
 
     def __init__(
-        self, target: Target, loader: Loader, described: Described, entries: Mapping[int, int], thread: Optional[int]
+        self,
+        target: Target,
+        loader: Loader,
+        described: Described,
+        entries: Mapping[int, int],
+        kernel_threads: Mapping[int, int],
     ) -> None:
         self._target, self._loader, self._described = target, loader, described
-        self._entries, self._thread = entries, thread
+        self._entries, self._kernel_threads = entries, kernel_threads
 
     def of_rank(
         self, objects: Sequence[Object], held: Sequence[Placement], thread: Optional[AmpiThread]
@@ -95,10 +114,18 @@ class _Blocks:
             pointer = rank_pointer(thread, *self._loader.tls) if thread is not None else None
             if pointer is not None:
                 yield TlsBlock(elf_object.index, pointer - offset, elf_object.tls_size, False, OF_RANK)
-        elif self._thread is not None:
-            block = self._thread - offset if offset else self._dynamic(self._thread, entry)
+            return
+        pointer = self._kernel_thread_of(thread)
+        if pointer is not None:
+            block = pointer - offset if offset else self._dynamic(pointer, entry)
             if block:
                 yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, OF_RANK if is_own else OF_THREAD)
+
+    def _kernel_thread_of(self, thread: Optional[AmpiThread]) -> Optional[int]:
+        """The thread pointer of the kernel thread that runs a rank."""
+        if len(self._loader.currents) == 1:
+            return self._kernel_threads.get(self._loader.currents[0][0])
+        return self._kernel_threads.get(thread.element) if thread is not None and thread.element is not None else None
 
     def _dynamic(self, pointer: int, entry: int) -> int:
         processor = self._loader.elf.header.processor

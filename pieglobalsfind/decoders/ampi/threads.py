@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
-from pieglobalsfind.decoders.ampi.elements import words_of_elements
+from pieglobalsfind.decoders.ampi.elements import placed_elements, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.search import ranks_here, signatures
 from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
@@ -39,7 +39,8 @@ class AmpiThread:
     """A thread: where its structure begins, its saved context, its stack; `words` are the structure's own.
 
     `is_saved`: its context has a return address into the loader, as all that are not running have. `context_at` is
-    where the pointer to the saved context is, 0 of a context that is a part of the structure.
+    where the pointer to the saved context is, 0 of a context that is a part of the structure. `element`: the processing
+    element that it belongs to, None if Charm++'s tables do not lead to it.
     """
 
     address: int
@@ -48,6 +49,7 @@ class AmpiThread:
     stack: Region
     words: tuple[int, ...]
     context_at: int
+    element: Optional[int] = None
 
 
 Living = tuple[tuple[int, ...], Signature]  # the words from the structure's start to the context, and what follows
@@ -64,9 +66,12 @@ def find_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
 ) -> Optional[dict[int, Union[AmpiThread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
-    living = living_threads(target, maps, loader)
+    placed = placed_elements(target, loader)
+    living = living_threads(target, maps, loader, [words for _, words in placed])
     if living is None:
         return None
+    # One of an element's words is where its thread begins.
+    homes = {word: number for number, words in placed for word in words} if len(loader.currents) > 1 else {}
     threads: dict[int, Union[AmpiThread, Absent]] = {}
     form = form_of(loader)
     for words, signature in living:
@@ -75,15 +80,21 @@ def find_threads(
             continue
         start = signature.address - 8 * len(words)
         is_saved, context_at = _has_saved(target, form, signature), signature.address if form.context_moves else 0
-        thread = AmpiThread(start, signature.context, is_saved, signature.stack, words, context_at)
+        thread = AmpiThread(start, signature.context, is_saved, signature.stack, words, context_at, homes.get(start))
         threads[number] = SEVERAL if number in threads else thread
     return threads
 
 
-def living_threads(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[list[Living]]:
-    """The threads of the ranks that are in the process; None if their layout does not validate."""
+def living_threads(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, elements: Optional[Sequence[Sequence[int]]] = None
+) -> Optional[list[Living]]:
+    """The threads of the ranks that are in the process; None if their layout does not validate.
+
+    `elements`: words of the TCharm elements, if they have been read.
+    """
     form = form_of(loader)
-    return threads_of_elements(target, words_of_elements(target, loader), form) or _searched(target, maps, form)
+    known = words_of_elements(target, loader) if elements is None else elements
+    return threads_of_elements(target, known, form) or _searched(target, maps, form)
 
 
 def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:

@@ -74,6 +74,21 @@ def test_a_program_of_ampi(tmp_path: Path) -> None:
     }
 
 
+def test_the_loader_of_ampi_leads_to_the_program(tmp_path: Path) -> None:
+    """AMPI's compilers put the user's code beside a loader, which alone has the name that the user gave."""
+    source, loader = tmp_path / "loader.cpp", tmp_path / "solver"
+    source.write_text("void *AMPI_FuncPtr_Unpack_Locate(void *at) { return at; } int main() {}\n")
+    subprocess.run(["g++", "-rdynamic", "-o", loader, source], check=True, timeout=60)
+    words = [str(BIN / "inspector"), "audit", str(loader)]
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"inspector: {loader} is AMPI's loader, and its program {loader}.user.so is not")
+    program = build(tmp_path, "AMPI_Main").rename(tmp_path / "solver.user.so")
+    found = audit(loader)
+    assert found["program"] == str(program)
+    assert {**found, "taken": ""} == {**audit(program), "taken": ""}
+
+
 @pytest.mark.parametrize(("ranks", "severity"), [(11, None), (12, "risk"), (15, "risk"), (16, "refused")], ids=str)
 def test_how_many_ranks_ampi_has_in_a_process(tmp_path: Path, ranks: int, severity: Optional[str]) -> None:
     found = audit(build(tmp_path, "AMPI_Main"), "--method", "pip", "--ranks", str(ranks))

@@ -72,7 +72,7 @@ def test_they_are_left_out_and_counted(job: Job) -> None:
     assert names(inspect("globals", job.pid, "shim_state", "--json")["globals"]) == ["shim_state"]
     assert names(inspect("globals", job.pid, "s*", "--json")["globals"]) == ["same"]
     shown = inspect("globals", job.pid)
-    assert "4 variables of the MPI runtime and the C library are left out, `--all` shows them" in shown
+    assert "4 variables of the MPI runtime and the C and C++ libraries are left out, `--all` shows them" in shown
     report = inspect("report", job.pid, "--json")
     assert names(report["globals"]) == OWN and report["apart"] == 4
     assert "4 variables of the MPI runtime" in inspect("report", job.pid)
@@ -95,4 +95,13 @@ def test_the_audit(source: Path, tmp_path: Path, rankcc: Path) -> None:
     subprocess.run([rankcc, "-g", source, "-o", program], check=True, timeout=60)
     audit = inspect("audit", program, "--json")
     assert audit["apart"] == 4 and sum(one["count"] for one in audit["variables"]) == 3
-    assert "4 variables of the MPI runtime are left out" in inspect("audit", program)
+    assert "4 variables of the MPI runtime and the C++ library are left out" in inspect("audit", program)
+
+
+def test_the_cxx_library_s_own(tmp_path: Path) -> None:
+    """Each unit that includes <iostream> has an object that begins the streams."""
+    source, program = tmp_path / "program.cpp", tmp_path / "program"
+    source.write_text("#include <iostream>\nint mine;\nint main() { std::cout << mine++; }\n")
+    subprocess.run(["g++", "-g", source, "-o", program], check=True, timeout=60)
+    found = inspect("audit", program, "--variables", "--json")
+    assert names(found["listed"]) == ["mine"] and found["apart"] == 1

@@ -25,8 +25,10 @@ static double grid[10];
 int cleared;
 int chosen;
 __thread int local;
-__attribute__((noinline)) void step(void) { counter++; }
-__attribute__((noinline)) void put(int n) { hidden = n; array[n] = hidden; local = n; }
+static __thread long tally, waits;
+__thread int room[8], lent;
+__attribute__((noinline)) void step(void) { counter++; tally++; }
+__attribute__((noinline)) void put(int n) { hidden = n; array[n] = hidden; local = n; room[n] = 2; waits += tally; }
 __attribute__((noinline)) void through(int *p) { *p = 4; }
 __attribute__((noinline)) int *give(void) { return &taken; }
 __attribute__((noinline)) void loop(int n) { for (int i = 0; i < n; i++) { grid[i] = i * 2.0; if (i & 1) pair.b = i; } }
@@ -43,11 +45,12 @@ int main(int c, char **v) {
     step();
     put(c);
     through(&taken);
+    through(&lent);
     stored = give();
     loop(c);
     choose(c);
     memset(&cleared, c, sizeof cleared);
-    return only_read + pair.a + grid[c] > 4.0 + v[0][0];
+    return only_read + local + room[c] + pair.a + grid[c] > 4.0 + v[0][0];
 }
 """,
     "cpp": """
@@ -89,12 +92,21 @@ EXPECTED: dict[str, dict[str, tuple[list[str], list[str]]]] = {
         "stored": (["main"], []),
         "grid": (["loop"], []),
         "chosen": (["choose"], []),
+        "local": (["put"], []),
+        "tally": (["step"], []),
+        "waits": (["put"], []),
+        "room": (["put"], []),
+        "lent": ([], ["main"]),
     },
     "cpp": {"mesh::cells": (["main"], []), "mesh::Grid::total": (["mesh::Grid::add"], [])},
     "f90": {"state::steps": (["state::advance"], []), "state::heat": (["state::advance"], [])},
 }
 COMPILERS = {"c": "gcc", "cpp": "g++", "f90": "gfortran"}
-LEVELS = ("-O0", "-O2", "-O0 -fPIC -shared", "-O1 -fPIC -shared")
+LIKE_AMPI = "-fPIC -shared -ftls-model=initial-exec -mno-tls-direct-seg-refs"
+LEVELS = (
+    *("-O0", "-O2", "-O0 -fPIC -shared", "-O1 -fPIC -shared", "-O2 -fPIC -shared -ftls-model=initial-exec"),
+    *(f"-O0 {LIKE_AMPI}", f"-O2 {LIKE_AMPI}"),
+)
 
 
 def build(folder: Path, language: str, level: str) -> Path:
@@ -129,7 +141,7 @@ def test_writers(tmp_path: Path, language: str, level: str) -> None:
         if language == "c":
             assert found[name]["address_taken_by"] == takers, name
     if language == "c":
-        assert found["local"]["written_by"] is None and found["local"]["storage"] == "thread-local"
+        assert {found[name]["storage"] for name in ("local", "tally", "waits", "room", "lent")} == {"thread-local"}
         # A small memset may be a store
         assert found["cleared"]["written_by"] == ["main"] or found["cleared"]["address_taken_by"] == ["main"]
 

@@ -29,6 +29,7 @@ HOOK = ROOT / "runtime-hooks" / "adapters" / "charm"
 WORKERS = os.environ.get("CHARM_WORKERS", "").split()  # options of an SMP build's jobs, such as "+ppn 2"
 RANKS = 4
 BOTH = "pie-tls"  # both flags: plain variables are private by pie, those that are tagged by tls
+COPIES = ("pie", BOTH)  # methods that copy the program: what holds of one must hold of the other
 FLAGS = {
     BOTH: ["-pieglobals", "-tlsglobals"],
     # The linker must leave words of the global offset table that name variables, and AMPI takes absolute addresses.
