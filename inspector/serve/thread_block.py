@@ -16,9 +16,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Addresses from here on are not canonical: no processor of this kind accepts them, and nothing of a process is there.
-ELSEWHERE = 1 << 62
-END = 1 << 63
+# Nothing that can be read is from here on: x86-64 accepts no such address (of its vsyscall page no byte can be read),
+# and AArch64's are the kernel's. There debuggers take the upper bytes of all others for a signature.
+ELSEWHERE = 0xFFFF << 48
+END = 1 << 64
 PAGE = 4096
 ENTRY = 16  # bytes of `dtv_t`
 MOST_MODULES = PAGE // ENTRY - 1
