@@ -12,7 +12,7 @@ from pathlib import Path
 
 # Of the job's time: while it stands still, and where none of its processors is idle, what is taken. What can't be
 # counted, such as caches that the copying has emptied, comes on top: together it is to stay below 2 %.
-MOST_LOST = 0.0175
+MOST_LOST = 0.016
 MOST_BUSY = 0.5  # of one processor may be taken where some are
 IDLE = 0.3  # of a processor must have been idle for that
 WINDOW = 0.5  # seconds over which that is measured; the kernel counts in hundredths

@@ -10,16 +10,18 @@ import subprocess
 import tempfile
 import time
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from inspector.recording import pace
 from tests.bench.gdb_ranks import compile_source
 from tests.bench.result import Measurement, Result
 from tests.support.running import BIN
 from tests.support.waiting import wait_until
 
-RANKS = 64
+RANKS = 8, 64
 PAIRS = 10
 PART = 1.5  # seconds with a recorder, and as many without one
 MOST_LOST = 2.0  # % of the job's time
@@ -78,13 +80,29 @@ class Part:
 
 
 def run() -> Result:
-    """Measure one job in turns with and without a recorder."""
+    """Measure jobs of few and of more ranks in turns with and without a recorder."""
     others = os.getloadavg()[0]
+    return Result(
+        "Recording",
+        f"{' or '.join(map(str, RANKS))} ranks on one kernel thread compute and exchange. {PAIRS} times in turns, "
+        f"{PART:g} s each, they are alone and under `inspector record`; rank 0 notes when each turn of all ranks ends. "
+        "Processor time is the job's own, without the tool's. Elapsed time contains the pauses, and what the tool "
+        "takes from the job where other programs keep the machine's processors busy. The command asks for 100 samples "
+        "a second, and takes fewer where pauses, or the processor time that it takes from a job whose processors are "
+        f"all busy, would be more than {100 * pace.MOST_LOST:.1f} % of the job's time. Median of the pairs; in "
+        f"brackets, the middle half of them. As it began, {others:.1f} other programs ran on {os.cpu_count()} "
+        "processors (load average).",
+        tuple(measurement for ranks in RANKS for measurement in measured(ranks)),
+    )
+
+
+def measured(ranks: int) -> Iterator[Measurement]:
+    """What recording costs one job of so many ranks, and how many samples it takes."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         compile_source(place / "relax.c", SOURCE, [str(BIN / "rankcc"), "-O2"], place / "relax")
         log = place / "turns"
-        job = subprocess.Popen([str(BIN / "rankrun"), "-n", str(RANKS), str(place / "relax"), str(log)])
+        job = subprocess.Popen([str(BIN / "rankrun"), "-n", str(ranks), str(place / "relax"), str(log)])
         try:
             wait_until(lambda: log.exists() and log.stat().st_size > 0, "the job's first turn")
             pairs = [(alone(), recorded(job.pid)) for _ in range(PAIRS)]
@@ -96,39 +114,26 @@ def run() -> Result:
     recordings = [under.recording for _, under in pairs]
     processor = [100 * (under.processor / without.processor - 1) for without, under in speeds]
     elapsed = [100 * (under.elapsed / without.elapsed - 1) for without, under in speeds]
-    return Result(
-        "Recording",
-        f"{RANKS} ranks on one kernel thread compute and exchange. {PAIRS} times in turns, {PART:g} s each, they are "
-        "alone and under `inspector record`; rank 0 notes when each turn of all ranks ends. Processor time is the "
-        "job's own, without the tool's. Elapsed time contains the pauses, and what the tool takes from the job where "
-        "other programs keep the machine's processors busy. The command asks for 100 samples a second, and takes fewer "
-        "where pauses, or the processor time that it takes from a job whose processors are all busy, would be more "
-        f"than {MOST_LOST:.0f} % of the job's time. Median of the pairs; in brackets, the middle half of them. "
-        f"As it began, {others:.1f} other programs ran on {os.cpu_count()} processors (load average).",
-        (
-            Measurement(
-                f"processor time of a turn under `record`, beyond that alone ({middle(processor)})",
-                statistics.median(processor),
-                "%",
-                MOST_LOST,
-            ),
-            Measurement(
-                f"elapsed time of a turn under `record`, beyond that alone ({middle(elapsed)})",
-                statistics.median(elapsed),
-                "%",
-            ),
-            Measurement(
-                "standing still for `record`",
-                100 * statistics.median(one["stopped_share"] for one in recordings),
-                "%",
-                MOST_LOST,
-            ),
-            Measurement(
-                "samples of all ranks",
-                statistics.median(one["samples"] / one["seconds"] for one in recordings),
-                "a second",
-            ),
-        ),
+    who = f"{ranks} ranks"
+    yield Measurement(
+        f"{who}: processor time of a turn, beyond that alone ({middle(processor)})",
+        statistics.median(processor),
+        "%",
+        MOST_LOST,
+    )
+    yield Measurement(
+        f"{who}: elapsed time of a turn, beyond that alone ({middle(elapsed)})",
+        statistics.median(elapsed),
+        "%",
+        MOST_LOST,
+    )
+    yield Measurement(
+        f"{who}: standing still", 100 * statistics.median(one["stopped_share"] for one in recordings), "%", MOST_LOST
+    )
+    yield Measurement(
+        f"{who}: samples of all ranks",
+        statistics.median(one["samples"] / one["seconds"] for one in recordings),
+        "a second",
     )
 
 
