@@ -6,7 +6,6 @@ decoded, and no message makes anything but data: pickle alone would call whateve
 
 from __future__ import annotations
 
-import copyreg
 import hashlib
 import io
 import pickle
@@ -18,7 +17,6 @@ from typing import Any, TypeVar, Union
 from pieglobalsfind.cli.version import PACKAGE
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.machine.lookup import processor_of
-from pieglobalsfind.machine.processor import Processor
 
 MAGIC = b"ranklens message "
 DIGEST = 16  # bytes
@@ -41,11 +39,7 @@ class DamagedMessageError(RanklensError):
 
 def sealed(value: object) -> bytes:
     """Return the message that holds a value."""
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = {**copyreg.dispatch_table, Processor: lambda one: (processor_of, (one.elf_machine,))}
-    pickler.dump(value)
-    content = written.getbuffer()
+    content = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     return b"".join((_head(), _digest(content), content))
 
 

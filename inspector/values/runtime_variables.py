@@ -14,7 +14,7 @@ from pieglobalsfind.dwarf.types import Variable
 # AMPI's pointers to its functions, which programs of -pieglobals and -pipglobals call through
 SHIM = ("ampi_functions.h", "ampi_funcptr_shim.C", "pup_c_functions.h")
 CHARM = re.compile(r"(/.+)/src/(?:ck-core|conv-core|libs/ck-libs/ampi)/[^/]+")  # a source of Charm++'s own tree
-CXX_HEADER = re.compile(r".*/include/c\+\+/.+")  # each unit with <iostream> has std::__ioinit
+IOSTREAM = re.compile(r".*/include/c\+\+/.*iostream")  # each unit that includes it has std::__ioinit
 # What each linker namespace has of its own (`-pipglobals`, Process-in-Process)
 C_LIBRARY = re.compile(r"(?:libc|libm|libdl|librt|libpthread|libanl|ld-linux[^/]*|ld)(?:-[\d.]+)?\.so(?:\.\d+)?")
 
@@ -34,6 +34,6 @@ class RuntimeVariables:
     def __contains__(self, variable: object) -> bool:
         if not isinstance(variable, Variable):
             return False
-        if self._is_library or variable.file.rpartition("/")[2] in SHIM or CXX_HEADER.fullmatch(variable.file):
+        if self._is_library or variable.file.rpartition("/")[2] in SHIM or IOSTREAM.fullmatch(variable.file):
             return True
         return self._of_charm is not None and self._of_charm.match(variable.file) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 from typing import Optional
 
@@ -22,6 +23,10 @@ def processor_of(elf_machine: int) -> Processor:
     if found is None:
         raise ObjectFileError(f"a program for {machine_name(elf_machine)} can't be read", "x86-64 and AArch64 can")
     return found
+
+
+# A table is sent to other processes by its number: it holds functions.
+copyreg.pickle(Processor, lambda processor: (processor_of, (processor.elf_machine,)))
 
 
 def of_kernel(name: str) -> Optional[Processor]:
