@@ -13,6 +13,7 @@ from tests.support.gdb.places import RANKS, SOURCES, Owned, Places, compile_prog
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.host.script import Told
 from tests.support.running import StartJob
+from tests.support.waiting import wait_until_it_loops
 
 SCRIPT = f"""
 answers = []
@@ -251,6 +252,7 @@ def test_down_ends_at_the_rank_and_a_thread_means_the_rank_on_it(places: Places,
 
 def test_front_ends_and_windows_are_told(places: Places, gdb: Path) -> None:
     """By GDB's own notification, which `layout src` goes by too."""
+    wait_until_it_loops(places.pid)
     command = [str(gdb), "-nx", "-q", "--interpreter=mi", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
     typed = f"source {EXTENSION}\nrank 1\nrank 3\nrank 0\n-gdb-exit\n"
     done = subprocess.run(  # GDB 17 sends a character of several bytes as if each were one
