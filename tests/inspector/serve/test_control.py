@@ -23,7 +23,7 @@ SETTINGS = ("set sysroot /", "set remotetimeout 60", "set auto-load python-scrip
 WALKS = {
     "breakpoints": (
         "break work", "go", "continue", "print number", "print done", "info args", "bt", "continue", "print turn",
-        "tbreak weigh", "continue", "print sum", "continue", "info breakpoints", "condition 1 turn == 4", "continue",
+        "tbreak weigh", "continue", "info args", "continue", "info breakpoints", "condition 1 turn == 4", "continue",
         "print turn", "delete", "break main", "info breakpoints",
     ),
     "counts": (
