@@ -246,7 +246,7 @@ class ElementRow(VariableRow):
         return bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
 
     def result(self, memory: RankMemory) -> GlobalValues:
-        """Return the values by group; what lies on a heap is no part of a file that could be shared."""
+        """Return the values by group; what lies on a heap is not in a file that could be shared."""
         return replace(super().result(memory), needless=0)
 
 

@@ -1,16 +1,16 @@
-"""An exception that nobody catches under stock AMPI: the report says what AMPI prints of it, and the user's line."""
+"""An uncaught exception under stock AMPI: the report says what AMPI prints of it, and the user's line."""
 
 from __future__ import annotations
 
 import json
 import re
-import resource
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.charm.jobs import AMPICC, WORKERS, build
+from tests.support.cores import run_to_core
 from tests.support.running import BIN
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -40,18 +40,8 @@ PRINTED = re.compile(r"Unhandled C\+\+ exception in user code: .*")
 
 def test_the_report_says_what_was_thrown_and_where(tmp_path: Path) -> None:
     """Under pie: in a linker namespace the C++ library there prints it, and keeps nothing of it."""
-    if Path("/proc/sys/kernel/core_pattern").read_text().strip() != "core":
-        pytest.skip("the kernel writes core files elsewhere")
     build(tmp_path, "pie", "cpp", source=SOURCE)
-    done = subprocess.run(
-        ["./prog", f"+vp{RANKS}", *WORKERS],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2),
-    )
+    done = run_to_core(tmp_path, "./prog", f"+vp{RANKS}", *WORKERS)
     (core,) = tmp_path.glob("core*")
     printed = PRINTED.search(done.stdout + done.stderr)
     assert printed is not None, done

@@ -115,32 +115,18 @@ class StandingTarget:
         return getattr(self.sound, name)
 
 
-class DamagedTarget:
-    """A target with some bytes changed; everything else is the sound target's."""
+class InFrontOf:
+    """A target whose memory is what `answer` gives; everything else is the sound target's."""
 
-    def __init__(self, sound: StandingTarget, windows: Sequence[int], data: bytes) -> None:
+    def __init__(self, sound: StandingTarget) -> None:
         self.sound = sound
-        changed: dict[int, int] = {}
-        for offset, content in patches(data, len(windows) * WINDOW):
-            start = windows[offset // WINDOW] + offset % WINDOW
-            changed.update(enumerate(content, start))
-        self._changed = changed
-        self.touched = sorted(changed)  # the addresses of bytes that were changed
-        self.windows = frozenset(address // WINDOW for address in changed)
 
     def answer(self, address: int, size: int) -> Optional[bytes]:
         """What `read` gives; None if it can't be had."""
-        content = self.sound.answer(address, size)
-        first = bisect_left(self.touched, address)
-        if content is None or first == len(self.touched) or self.touched[first] >= address + size:
-            return content
-        changed = bytearray(content)
-        for at in self.touched[first : bisect_left(self.touched, address + size, first)]:
-            changed[at - address] = self._changed[at]
-        return bytes(changed)
+        raise NotImplementedError
 
     def read(self, address: int, size: int) -> bytes:
-        """As the sound target, with the changed bytes."""
+        """As every target."""
         content = self.answer(address, size)
         if content is None:
             raise MemoryUnreadable(address, size)
@@ -152,6 +138,31 @@ class DamagedTarget:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sound, name)
+
+
+class DamagedTarget(InFrontOf):
+    """A target with some bytes changed."""
+
+    def __init__(self, sound: StandingTarget, windows: Sequence[int], data: bytes) -> None:
+        super().__init__(sound)
+        changed: dict[int, int] = {}
+        for offset, content in patches(data, len(windows) * WINDOW):
+            start = windows[offset // WINDOW] + offset % WINDOW
+            changed.update(enumerate(content, start))
+        self._changed = changed
+        self.touched = sorted(changed)  # the addresses of bytes that were changed
+        self.windows = frozenset(address // WINDOW for address in changed)
+
+    def answer(self, address: int, size: int) -> Optional[bytes]:
+        """The sound target's bytes, with the changed ones."""
+        content = self.sound.answer(address, size)
+        first = bisect_left(self.touched, address)
+        if content is None or first == len(self.touched) or self.touched[first] >= address + size:
+            return content
+        changed = bytearray(content)
+        for at in self.touched[first : bisect_left(self.touched, address + size, first)]:
+            changed[at - address] = self._changed[at]
+        return bytes(changed)
 
 
 def windows_of(target: MemoryTarget) -> list[int]:

@@ -12,41 +12,27 @@ from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any, Optional
 
-from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.target import MemoryMapping
-from tests.fuzz.patches import MOST_READS, WINDOW, DamagedTarget, StandingTarget
+from tests.fuzz.patches import MOST_READS, WINDOW, DamagedTarget, InFrontOf, StandingTarget
 
 VALUES = (int, str, bytes, type(None), MemoryMapping)
 DEEPEST = 3  # containers in one another
 SOUND: dict[int, object] = {id(one): one for one in PROCESSORS.values()}  # results that follow from sound bytes alone
 
 
-class NotingTarget:
+class NotingTarget(InFrontOf):
     """A sound target that notes which windows of its memory are read."""
 
     def __init__(self, sound: StandingTarget) -> None:
-        self._sound = sound
+        super().__init__(sound)
         self.windows: set[int] = set()
 
     def answer(self, address: int, size: int) -> Optional[bytes]:
         """As the sound target."""
         self.windows.update(range(address // WINDOW, (address + size - 1) // WINDOW + 1))
-        return self._sound.answer(address, size)
-
-    def read(self, address: int, size: int) -> bytes:
-        """As the sound target."""
-        content = self.answer(address, size)
-        if content is None:
-            raise MemoryUnreadable(address, size)
-        return content
-
-    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        """As the sound target."""
-        return [self.answer(*place) for place in places]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sound, name)
+        return self.sound.answer(address, size)
 
 
 class Part:

@@ -22,14 +22,7 @@ from tests.support.running import ROOT
 def adapter(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Adapter]:
     monkeypatch.setenv(CHOICE, str(find_adapter()))
     with Adapter(find_adapter() if request.param == "lldb-dap" else OURS, tmp_path) as one:
-        one.ask(
-            "initialize",
-            adapterID="lldb-dap",
-            clientID="test",
-            pathFormat="path",
-            linesStartAt1=True,
-            columnsStartAt1=True,
-        )
+        one.initialize()
         yield one
 
 

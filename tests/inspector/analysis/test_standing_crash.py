@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import subprocess
 from pathlib import Path
 from typing import Any, Optional
@@ -14,6 +13,7 @@ import pytest
 
 from inspector.analysis.schema import SCHEMA
 from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
+from tests.support.cores import run_to_core
 from tests.support.inspector.ranks import SOURCES
 from tests.support.running import BIN, StartJob
 from tests.support.sharing import Shared
@@ -38,16 +38,7 @@ def report(*words: object) -> dict[str, Any]:
 
 def core_of(folder: Path, *command: object) -> Path:
     """The core file that the kernel writes of a command that dies."""
-    if Path("/proc/sys/kernel/core_pattern").read_text().strip() != "core":
-        pytest.skip("the kernel writes core files elsewhere")
-    subprocess.run(
-        [*map(str, command)],
-        cwd=folder,
-        capture_output=True,
-        timeout=120,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2),
-    )
+    run_to_core(folder, *command)
     (core,) = folder.glob("core*")
     return core
 

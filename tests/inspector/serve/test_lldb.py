@@ -79,14 +79,7 @@ def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) ->
         listening(places.pid, "--rank", 1, "--port", 0) as (address, _),
         Adapter(find_lldb("lldb-dap"), tmp_path) as adapter,
     ):
-        adapter.ask(
-            "initialize",
-            adapterID="lldb-dap",
-            clientID="test",
-            pathFormat="path",
-            linesStartAt1=True,
-            columnsStartAt1=True,
-        )
+        adapter.initialize()
         commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}
         asked = adapter.send("attach", program=str(program), stopOnEntry=True, **commands)
         adapter.event("initialized")

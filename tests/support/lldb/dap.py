@@ -63,6 +63,11 @@ class Adapter:
         """The body of the answer to a request."""
         return self.answer(self.send(command, **arguments))
 
+    def initialize(self) -> None:
+        """Begin as Visual Studio Code does with lldb-dap, which from LLDB 21 on insists on a format of paths."""
+        client = {"clientID": "test", "adapterID": "lldb-dap", "pathFormat": "path"}
+        self.ask("initialize", **client, linesStartAt1=True, columnsStartAt1=True)
+
     def response(self, number: int) -> dict[str, Any]:
         """The whole answer to a request, also if it failed."""
         while number not in self._responses:

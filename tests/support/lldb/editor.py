@@ -26,14 +26,7 @@ def attached(pid: int, folder: Path) -> Iterator[Adapter]:
     configuration = json.loads(text.replace("/path/to/ranklens", str(ROOT)).replace("${input:pid}", str(pid)))
     os.environ[CHOICE] = str(find_adapter())
     with Adapter(OURS, folder) as adapter:
-        adapter.ask(
-            "initialize",
-            adapterID="lldb-dap",
-            clientID="test",
-            pathFormat="path",
-            linesStartAt1=True,
-            columnsStartAt1=True,
-        )
+        adapter.initialize()
         asked = adapter.send("attach", **configuration)
         adapter.event("initialized")
         adapter.ask("configurationDone")
