@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gdb.session import EXTENSION
+from tests.support.mpich import mpiexec
 from tests.support.oracle.normalize import normalize
 from tests.support.oracle.program import CODE_FLAGS
 from tests.support.running import PROGRAMS, built
@@ -169,7 +170,7 @@ def natively(
 ) -> list[list[str]]:
     """Process `rank` in GDB, the others without one; they walk as a job of as many `processes` does."""
     own = debugger(gdb, folder, [f"tbreak {route.begin}", "run"], [str(program), "1000"], asked, processes > 1)
-    command = ["mpiexec.mpich"]
+    command = mpiexec()
     for number in range(RANKS):
         command += [*([":"] if number else []), "-n", "1", *(own if number == rank else [str(program), "1000"])]
     return walked(command, folder)
