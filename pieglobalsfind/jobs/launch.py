@@ -125,9 +125,9 @@ def in_order(family: Iterable[int], places: Mapping[int, JobPosition]) -> tuple[
 
 def named(name: str, known: Mapping[int, HostProcess]) -> Iterator[int]:
     """The processes whose environment, or whose launcher's part on this host, names a launch."""
-    for one in known.values():
-        if name and name in (one.launch, step_of(one), proxy_of(one.pid, known)):
-            yield one.pid
+    for process in known.values():
+        if name and name in (process.launch, step_of(process), proxy_of(process.pid, known)):
+            yield process.pid
 
 
 def step_of(process: HostProcess) -> str:
@@ -138,7 +138,7 @@ def step_of(process: HostProcess) -> str:
 
 def proxy_of(pid: int, known: Mapping[int, HostProcess]) -> str:
     """Where the mpiexec of MPICH listens that has started a process, "host:port": the same on all its hosts."""
-    return next((known[one].launch for one in ancestors(pid, known) if known[one].name == PROXY), "")
+    return next((known[ancestor].launch for ancestor in ancestors(pid, known) if known[ancestor].name == PROXY), "")
 
 
 def is_launched(pid: int, known: Mapping[int, HostProcess]) -> bool:

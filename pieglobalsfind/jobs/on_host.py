@@ -40,7 +40,7 @@ def members_meant(job: str) -> Members:
     if not step:
         return _only(_of_allocation(known), known, "no job of ranks can be found here")
     number, part = step.groups()
-    among = [one for one in known.values() if one.step[0] == number and part in (None, one.step[1])]
+    among = [process for process in known.values() if process.step[0] == number and part in (None, process.step[1])]
     if not among and part is None:
         return members_of(job)  # a pid
     return _only(among, known, f"no process of job {job} can be found here")
@@ -48,8 +48,10 @@ def members_meant(job: str) -> Members:
 
 def _of_allocation(known: Mapping[int, HostProcess]) -> Iterable[HostProcess]:
     """Of Slurm's, where this process has one: those of the job's other steps."""
-    own = known[os.getpid()].step
-    return (one for one in known.values() if not own[0] or (one.step[0] == own[0] and one.step[1] != own[1]))
+    own_job, own_part = known[os.getpid()].step
+    if not own_job:
+        return known.values()
+    return (process for process in known.values() if process.step[0] == own_job and process.step[1] != own_part)
 
 
 def _only(among: Iterable[HostProcess], known: Mapping[int, HostProcess], none: str) -> Members:
@@ -64,7 +66,7 @@ def _only(among: Iterable[HostProcess], known: Mapping[int, HostProcess], none: 
 def _jobs(among: Iterable[HostProcess], known: Mapping[int, HostProcess]) -> Iterator[Members]:
     """Each job that one of some processes belongs to, once: by their registries, then by their launches."""
     own = known[os.getpid()].program  # collectors are no ranks
-    left = [one.pid for one in among if one.program and one.program != own]
+    left = [process.pid for process in among if process.program and process.program != own]
     identities = {pid: its for pid in left for its in (identity(pid),) if its is not None}
     for name in sorted({its.job_id for its in identities.values() if its.job_id}):
         with suppress(TargetError):  # it has ended

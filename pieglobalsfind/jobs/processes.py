@@ -121,8 +121,8 @@ def environment(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     found: dict[str, str] = {}
-    for one in data.split(b"\0"):
-        name, _, value = one[: LONGEST_MARK + 32].partition(b"=")
+    for word in data.split(b"\0"):
+        name, _, value = word[: LONGEST_MARK + 32].partition(b"=")
         text = value.decode("utf-8", "replace")
         if name.decode("ascii", "replace") in VARIABLES:
             found.setdefault(name.decode(), text[:LONGEST_MARK])
