@@ -112,7 +112,9 @@ def mpich_lines(ranks: int, source: Path, shared: Shared) -> list[str]:
     """What the ranks print under MPICH, each to a file of its own: mpiexec would cut lines where its reads end."""
     program = build_native(source, shared)
 
-    folder = shared.made(f"{program.parent.name}.{ranks}", lambda place: run(*printed_by_ranks(ranks, program, place)[0]))
+    folder = shared.made(
+        f"{program.parent.name}.{ranks}", lambda place: run(*printed_by_ranks(ranks, program, place)[0])
+    )
     _, files = printed_by_ranks(ranks, program, folder)
     return sorted(line for file in files for line in file.read_text().splitlines())
 

@@ -129,10 +129,14 @@ def add(files: Iterator[Path]) -> None:
     runs.update(new)
     ordered = [runs[run] for run in sorted(runs)]
     RUNS.write_text(json.dumps(ordered, indent=1) + "\n")
-    DOCUMENT.write_text(INTRODUCTION + "\n".join(document(ordered)).rstrip("\n") + "\n")
+    DOCUMENT.write_text(page(ordered))
 
 
-def document(runs: list[Run]) -> Iterator[str]:
+def page(runs: list[Run]) -> str:
+    return INTRODUCTION + "\n".join(parts(runs)).rstrip("\n") + "\n"
+
+
+def parts(runs: list[Run]) -> Iterator[str]:
     """The tables, and below them what did not pass."""
     for title, is_served in ((EXTENDED, False), (STOCK, True)):
         rows = [row(run) for run in runs if (run["debugger"] == SERVED) is is_served]
