@@ -51,9 +51,10 @@ def stopped_in():
 def breakpoints():
     found = []
     for one in sorted(gdb.breakpoints(), key=lambda one: abs(one.number)):
-        hits = value(f"$_rank_hits({one.number})") if JOB and not is_watchpoint(one.number) else one.hit_count
+        watches = is_watchpoint(one.number)  # its condition reads the rank's own variable by address where symbols moved
+        hits = value(f"$_rank_hits({one.number})") if JOB and not watches else one.hit_count
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
-                      one.ignore_count, one.condition or "", one.commands or "", hits])
+                      one.ignore_count, "" if watches else one.condition or "", one.commands or "", hits])
     return sorted([one for one in found if one[0]]) + sorted(one for one in found if not one[0])
 
 def note(said=""):
