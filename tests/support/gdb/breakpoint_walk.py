@@ -51,7 +51,7 @@ def stopped_in():
 def breakpoints():
     found = []
     for one in sorted(gdb.breakpoints(), key=lambda one: abs(one.number)):
-        watches = is_watchpoint(one.number)  # its condition reads the rank's own variable by address where symbols moved
+        watches = is_watchpoint(one.number)  # its condition is by address once symbols have moved
         hits = value(f"$_rank_hits({one.number})") if JOB and not watches else one.hit_count
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
                       one.ignore_count, "" if watches else one.condition or "", one.commands or "", hits])
