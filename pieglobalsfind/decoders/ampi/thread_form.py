@@ -122,7 +122,7 @@ class UcontextForm(Form):
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
         processor = self.processor
-        words = {one.dwarf_register: word(target, signature.context + one.offset) for one in self.layout}
+        words = {rule.dwarf_register: word(target, signature.context + rule.offset) for rule in self.layout}
         words[processor.pc] &= processor.code_mask
         return processor.resumed(target.read, words)[processor.pc]
 

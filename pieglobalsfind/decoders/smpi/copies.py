@@ -122,16 +122,16 @@ def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[
 
 def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> list[Loaded]:
     """Objects with a main that SMPI can call, without the program that the kernel has started."""
-    found = []
+    loaded = []
     for entry, bias, name in listed[1:]:
         if name:
             try:
                 elf = LoadedElf(target.read, bias)
                 if any(elf.symbol(main) is not None for main in MAINS):
-                    found.append(Loaded(entry, bias, name, elf))
+                    loaded.append(Loaded(entry, bias, name, elf))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-    return found
+    return loaded
 
 
 def entered(target: Target, stacks: Mapping[int, Region], codes: Mapping[int, Region]) -> dict[int, int]:
