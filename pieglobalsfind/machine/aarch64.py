@@ -103,6 +103,7 @@ AARCH64 = Processor(
     resumed=_resumed,
     longest_call=4,
     is_call=_is_call,
+    page_sizes=(4096, 16384, 65536),
     watched_places=4,  # the architecture permits 2 to 16; Cortex and Neoverse have 4
     code_mask=_CODE_MASK,
     is_decoded=False,

@@ -79,9 +79,9 @@ class Processor:
     a call of a function that switches stacks, it gives what that has pushed. `is_call` says whether `longest_call`
     bytes end in an instruction that may be a call. `resumed` takes what reads memory and saved registers; it gives
     those after the last instructions of libc's own function that saved them, where these are still to come.
-    `watched_places`: how many words debuggers can watch at a time. `code_mask`: the bits of a saved return address that
-    are its address. `is_decoded`: `inspector/program` decodes its instructions. `beyond_it` says what an address past
-    `end_of_user_space` is.
+    `page_sizes`: what kernels may be built with. `watched_places`: how many words debuggers can watch at a time.
+    `code_mask`: the bits of a saved return address that are its address. `is_decoded`: `inspector/program` decodes its
+    instructions. `beyond_it` says what an address past `end_of_user_space` is.
     """
 
     elf_machine: int
@@ -112,6 +112,7 @@ class Processor:
     resumed: Callable[[Callable[[int, int], bytes], Registers], Registers]
     longest_call: int
     is_call: Callable[[bytes], bool]
+    page_sizes: tuple[int, ...]
     watched_places: int
     code_mask: int
     is_decoded: bool

@@ -141,6 +141,7 @@ X86_64 = Processor(
     resumed=lambda read, registers: registers,
     longest_call=7,
     is_call=_is_call,
+    page_sizes=(4096,),
     watched_places=4,
     code_mask=_MASK,
     is_decoded=True,
