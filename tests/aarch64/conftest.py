@@ -52,9 +52,8 @@ class Aarch64:
         command = [compiler, "--method", method, "-g", *options, HERE / source, "-o"]
 
         def make(folder: Path) -> None:
-            subprocess.run(
-                [str(word) for word in (*command, folder / "program")], check=True, env=self.environment, timeout=200
-            )
+            words = [str(word) for word in (*command, folder / "program")]
+            subprocess.run(words, cwd=folder, check=True, env=self.environment, timeout=200)
 
         return self.shared.made(name, make) / "program"
 
