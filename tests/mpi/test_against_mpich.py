@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mpich import mpiexec, printed_by_ranks
 from tests.support.running import BIN, PROGRAMS, ROOT, StartJob
 from tests.support.sharing import Shared
 
@@ -111,11 +112,10 @@ def mpich_lines(ranks: int, source: Path, shared: Shared) -> list[str]:
     """What the ranks print under MPICH, each to a file of its own: mpiexec would cut lines where its reads end."""
     program = build_native(source, shared)
 
-    def make(folder: Path) -> None:
-        run("mpiexec.mpich", "-outfile-pattern", folder / "out.%r", "-n", ranks, program)
-
-    files = sorted(shared.made(f"{program.parent.name}.{ranks}", make).glob("out.*"))
-    assert len(files) == ranks
+    folder = shared.made(
+        f"{program.parent.name}.{ranks}", lambda place: run(*printed_by_ranks(ranks, program, place)[0])
+    )
+    _, files = printed_by_ranks(ranks, program, folder)
     return sorted(line for file in files for line in file.read_text().splitlines())
 
 
@@ -133,7 +133,7 @@ def test_same_residual(shared: Shared) -> None:
     source = PROGRAMS / "jacobi3d" / "jacobi3d.c"
     ours, theirs = build(source, shared), build_native(source, shared)
     options = ("--size", 8, "--iterations", 40)
-    expected = run("mpiexec.mpich", "-n", 8, theirs, *options).stdout
+    expected = run(*mpiexec(), "-n", 8, theirs, *options).stdout
     assert "residual" in expected
     assert run(BIN / "rankrun", "-n", 8, ours, *options).stdout == expected
 
@@ -144,7 +144,7 @@ def test_same_exit_status(value: int, spread: tuple[str, int], shared: Shared) -
     """A main's result is a process's exit status: eight bits of it."""
     source = shared.made("status", lambda folder: (folder / "status.c").write_text(STATUS)) / "status.c"
     ours, theirs = build(source, shared), build_native(source, shared)
-    expected = run("mpiexec.mpich", "-n", 2, theirs, value, check=False).returncode
+    expected = run(*mpiexec(), "-n", 2, theirs, value, check=False).returncode
     assert expected == value & 0xFF
     assert run(BIN / "rankrun", "-n", 2, *spread, ours, value, check=False).returncode == expected
 

@@ -27,6 +27,14 @@ def test_values_and_arguments_count() -> None:
     assert not same("#1  0x555555555555 in f (n=1) at cells.c:5\n", "#1  0x555555555555 in f (n=1) at cells.c:6\n")
 
 
+def test_arguments_from_dead_memory_are_alike_and_right_ones_count() -> None:
+    assert same("me = 0\nranks = 0\n", "me = 8192\nranks = -240\n")
+    assert same("#1  f (me=0, ranks=0) at cells.c:5\n", "#1  f (me=8192, ranks=-240) at cells.c:5\n")
+    assert not same("me = 0\nranks = 4\n", "me = 1\nranks = 4\n")
+    assert not same("me = 0\nranks = 4\n", "me = 0\nranks = 0\n")
+    assert not same("me = <optimized out>\nranks = <optimized out>\n", "me = 0\nranks = 0\n")
+
+
 def test_the_runtime_below_and_above_is_left_out() -> None:
     native = "#0  0x7ffff575e650 in PMPI_Recv () from libmpich.so\n#1  0x555555555555 in main () at cells.c:5\n"
     virtual = (

@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.gdb.session import EXTENSION
+from tests.support.mpich import mpiexec
 from tests.support.oracle.normalize import normalize
-from tests.support.oracle.program import CODE_FLAGS
+from tests.support.oracle.program import code_flags
 from tests.support.running import PROGRAMS, built
 from tests.support.sharing import Shared
 
@@ -30,7 +31,6 @@ STEPS = 60
 SEEDS = range(int(os.environ.get("RANKLENS_WALKS", "2")))
 TIMEOUT = 240
 ZEROED = "-ftrivial-auto-var-init=zero"  # variables that have no value yet are 0 on both sides
-FLAGS = (*CODE_FLAGS, ZEROED)
 # Fortran's code is not the same on both sides there: numbers in mpif.h differ.
 OPTIMIZED = ((7, "-O2"), (5, "-O1"))
 pytestmark = pytest.mark.skipif(
@@ -122,7 +122,7 @@ def compiled(route: Route, level: str, compiler: str, shared: Shared, folder: Pa
     def make(into: Path) -> None:
         suffix = Path(route.source).suffix
         modules = (f"-J{into}",) if suffix == ".f90" else ("-std=c++17",)
-        command = [compiler, *FLAGS, level, *modules, route.source, "-o", str(into / "paths")]
+        command = [compiler, *code_flags(level), ZEROED, *modules, route.source, "-o", str(into / "paths")]
         subprocess.run(command, cwd=SOURCES, check=True, timeout=120)
 
     return Path(shutil.copy(shared.made(f"{route.source}{level}.{Path(compiler).name}.walk", make) / "paths", folder))
@@ -169,7 +169,7 @@ def natively(
 ) -> list[list[str]]:
     """Process `rank` in GDB, the others without one; they walk as a job of as many `processes` does."""
     own = debugger(gdb, folder, [f"tbreak {route.begin}", "run"], [str(program), "1000"], asked, processes > 1)
-    command = ["mpiexec.mpich"]
+    command = mpiexec()
     for number in range(RANKS):
         command += [*([":"] if number else []), "-n", "1", *(own if number == rank else [str(program), "1000"])]
     return walked(command, folder)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mpich import printed_by_ranks
 from tests.support.running import BIN, ROOT, StartJob
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -110,8 +111,9 @@ def test_a_program_that_is_started_by_itself_says_how(tmp_path: Path) -> None:
 def test_a_rank_ends_as_a_process_does(tmp_path: Path) -> None:
     source, native = PROGRAMS / "ends.cpp", tmp_path / "native"
     subprocess.run(["mpicxx.mpich", "-O1", source, "-o", native], check=True, timeout=120)
-    subprocess.run(["mpiexec.mpich", "-outfile-pattern", tmp_path / "out.%r", "-n", "3", native], timeout=120)
-    expected = [(tmp_path / f"out.{rank}").read_text().splitlines() for rank in range(3)]
+    command, files = printed_by_ranks(3, native, tmp_path)
+    subprocess.run(command, timeout=120)
+    expected = [file.read_text().splitlines() for file in files]
     assert len(expected[2]) == 25 and "rank 1: calls exit anew" in expected[1]
     as_ever = build("ends.cpp", tmp_path).rename(tmp_path / "as_ever")
     moves = build("ends.cpp", tmp_path, "-DMOVES").rename(tmp_path / "moves")

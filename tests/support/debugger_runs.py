@@ -20,13 +20,25 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "docs" / "debuggers.json"
 DOCUMENT = ROOT / "docs" / "debuggers.md"
-FOLDERS = {"GDB": ("tests/gdbext", "tests/oracle"), "LLDB": ("tests/lldbext",)}
+SERVED = "inspector serve"
+FOLDERS = {
+    "GDB": ("tests/gdbext", "tests/oracle"),
+    "LLDB": ("tests/lldbext",),
+    SERVED: ("tests/inspector/serve",),
+}
 INTRODUCTION = """# Debuggers
 
 What the tests found with which debugger. Written by `make test-debuggers`; do not edit. Each row is of the day of
 its run; what has been mended since may still stand in it.
 
-| debugger | its Python | system | gcc | libc | passed | failed | skipped |
+"""
+EXTENDED = """| debugger | its Python | system | gcc | libc | passed | failed | skipped |
+|---|---|---|---|---|---|---|---|
+"""
+STOCK = """
+Without any extension, through [`inspector serve`](serve.md), in all tests of `tests/inspector/serve`:
+
+| GDB | LLDB | system | gcc | libc | passed | failed | skipped |
 |---|---|---|---|---|---|---|---|
 """
 
@@ -47,14 +59,10 @@ def runs_here(reports: list[Path], folders: list[str]) -> list[Run]:
     by_name = {name_of(case): case for xml in reports for case in ElementTree.parse(xml).getroot().iter("testcase")}
     cases = list(by_name.values())
     return [
-        {**facts_of(debugger), **outcome(case for case in cases if folder_of(case) in needed)}
+        {**facts_of(debugger), **outcome(case for case in cases if name_of(case).startswith(needed))}
         for debugger, needed in FOLDERS.items()
         if set(needed) <= set(folders)
     ]
-
-
-def folder_of(case: ElementTree.Element) -> str:
-    return "/".join(case.get("classname", "").split(".")[:2])
 
 
 def name_of(case: ElementTree.Element) -> str:
@@ -81,17 +89,25 @@ def facts_of(debugger: str) -> Run:
     """The versions of a debugger and of what matters to it on this system."""
     from tests.support.debuggers import find_gdb, find_lldb  # needs pytest, which adding runs to the documents does not
 
-    path = find_gdb() if debugger == "GDB" else find_lldb()
+    path = find_lldb() if debugger == "LLDB" else find_gdb()
     script = "import sys; print(sys.version.split()[0])"
     asked = {"GDB": ("-nx", "-batch", "-ex", f"python {script}"), "LLDB": ("-x", "-b", "-o", f"script {script}")}
+    if debugger == SERVED:
+        other = {"lldb": version_of(find_lldb())}
+    else:
+        other = {"python": last(r"^(\d+\.\d+\.\d+)", answer([str(path), *asked[debugger]]))}
     return {
         "debugger": debugger,
-        "version": last(r"\b(\d+(?:\.\d+)+)", answer([str(path), "--version"]).partition("\n")[0]),
-        "python": last(r"^(\d+\.\d+\.\d+)", answer([str(path), *asked[debugger]])),
+        "version": version_of(path),
+        **other,
         "system": last(r'^PRETTY_NAME="([^"]*)"', Path("/etc/os-release").read_text()),
         "gcc": answer(["gcc", "-dumpfullversion"]).strip(),
         "libc": platform.libc_ver()[1],
     }
+
+
+def version_of(debugger: Path) -> str:
+    return last(r"\b(\d+(?:\.\d+)+)", answer([str(debugger), "--version"]).partition("\n")[0])
 
 
 def answer(command: list[str]) -> str:
@@ -113,25 +129,45 @@ def add(files: Iterator[Path]) -> None:
     runs.update(new)
     ordered = [runs[run] for run in sorted(runs)]
     RUNS.write_text(json.dumps(ordered, indent=1) + "\n")
-    lines = [*map(row, ordered), *(line for run in ordered for line in exceptions(run))]
-    DOCUMENT.write_text(INTRODUCTION + "\n".join(lines).rstrip("\n") + "\n")
+    DOCUMENT.write_text(page(ordered))
 
 
-def key(run: Run) -> tuple[str, tuple[int, ...], str]:
+def page(runs: list[Run]) -> str:
+    return INTRODUCTION + "\n".join(parts(runs)).rstrip("\n") + "\n"
+
+
+def parts(runs: list[Run]) -> Iterator[str]:
+    """The tables, and below them what did not pass."""
+    for title, is_served in ((EXTENDED, False), (STOCK, True)):
+        rows = [row(run) for run in runs if (run["debugger"] == SERVED) is is_served]
+        if rows:
+            yield title + "\n".join(rows)
+    for run in runs:
+        yield from exceptions(run)
+
+
+def key(run: Run) -> tuple[str, tuple[int, ...], str, str]:
     """What a run replaces older ones by, and the order of rows."""
-    return run["debugger"], tuple(map(int, re.findall(r"\d+", run["version"]))), run["system"]
+    return run["debugger"], tuple(map(int, re.findall(r"\d+", run["version"]))), run["system"], run.get("lldb", "")
+
+
+def name(run: Run) -> str:
+    if run["debugger"] == SERVED:
+        return f"GDB {run['version']} and LLDB {run['lldb']} through `{SERVED}`"
+    return f"{run['debugger']} {run['version']}"
 
 
 def row(run: Run) -> str:
     skipped = sum(map(len, run["skipped"].values()))
-    cells = (run["python"], run["system"], run["gcc"], run["libc"], run["passed"], len(run["failed"]), skipped)
-    return f"| {run['debugger']} {run['version']} | {' | '.join(map(str, cells))} |"
+    first = (run["version"], run["lldb"]) if run["debugger"] == SERVED else (name(run), run["python"])
+    cells = (*first, run["system"], run["gcc"], run["libc"], run["passed"], len(run["failed"]), skipped)
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def exceptions(run: Run) -> Iterator[str]:
     """Every test that did not pass, and why."""
     if run["failed"] or run["skipped"]:
-        yield f"\n## {run['debugger']} {run['version']} on {run['system']}\n"
+        yield f"\n## {name(run)} on {run['system']}\n"
     lists = [("Failed:", run["failed"]), *((f"Skipped: {why}", names) for why, names in sorted(run["skipped"].items()))]
     for title, names in lists:
         if names:

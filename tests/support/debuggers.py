@@ -46,6 +46,13 @@ def find_lldb(program: str = "lldb") -> Path:
     return _first(*(str(Path(one).with_name(program + _suffix(one))) for one in ([chosen] if chosen else LLDBS)))
 
 
+def find_dap() -> Path:
+    """The path of lldb-dap; skips the test where LLDB is older than that."""
+    if lldb_version() < 18:
+        pytest.skip("LLDB has lldb-dap from 18 on")
+    return find_lldb("lldb-dap")
+
+
 def find_adapter() -> Path:
     """The path of LLDB's adapter for editors, which was lldb-vscode before LLDB 18."""
     if lldb_version() >= 18:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.debuggers import find_lldb, gdb_version
+from tests.support.debuggers import find_dap, gdb_version
 from tests.support.inspector.turns import EXPECTED, TURNS, Turns, results
 from tests.support.lldb.dap import Adapter
 from tests.support.rsp import BASE, is_stopped, listening
@@ -96,7 +96,7 @@ def check_rank(adapter: Adapter, kind_of_error: str, hovered: dict[str, int]) ->
 
 
 def test_lldb_dap(program: Path, port: str, tmp_path: Path) -> None:
-    with Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+    with Adapter(find_dap(), tmp_path) as adapter:
         begin(adapter, **configuration("lldb-dap", program, port))
         check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)  # LLDB knows no others when it hovers
 
@@ -105,7 +105,7 @@ def test_lldb_dap_attaches_by_number(start_job: StartJob, rankrun: Path, program
     """Two editors' sessions at one server: each has its own rank."""
     job = start_job(rankrun, "-n", RANKS, program)
     job.wait_for("assigned")
-    with listening(job.pid, "--port", 0) as (address, _), Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+    with listening(job.pid, "--port", 0) as (address, _), Adapter(find_dap(), tmp_path) as adapter:
         found = configuration("lldb-dap", program, address.rpartition(":")[2], "by its number")
         begin(adapter, **found)
         check_rank(adapter, "use of undeclared identifier", OF_ITS_FILE)
@@ -114,7 +114,7 @@ def test_lldb_dap_attaches_by_number(start_job: StartJob, rankrun: Path, program
             "attachCommands": [line.replace(str(BASE + RANK), str(BASE)) for line in found["attachCommands"]],
         }
         (tmp_path / "other").mkdir()
-        with Adapter(find_lldb("lldb-dap"), tmp_path / "other") as second:
+        with Adapter(find_dap(), tmp_path / "other") as second:
             begin(second, **other)
             (thread,) = second.ask("threads")["threads"]
             assert "rank 0" in thread["name"]
@@ -162,7 +162,7 @@ def test_lldb_dap_controls(turns: Turns, tmp_path: Path) -> None:
     job = turns.virtual("pie")
     pid = turns.process_of(job, RANK)
     with listening(pid, "--control", "--rank", RANK, "--port", 0) as (address, _):
-        with Adapter(find_lldb("lldb-dap"), tmp_path) as adapter:
+        with Adapter(find_dap(), tmp_path) as adapter:
             begin(adapter, **configuration("lldb-dap", tmp_path / "turns", address.rpartition(":")[2]))
             check_steps(adapter, turns)
         assert results(job) == EXPECTED

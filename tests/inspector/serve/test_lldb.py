@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lldbext.test_dap import variables
-from tests.support.debuggers import find_lldb
+from tests.support.debuggers import find_dap, find_lldb
 from tests.support.gdb.places import RANKS, SOURCES, Places
 from tests.support.lldb.dap import Adapter
 from tests.support.lldb.session import Session
@@ -77,7 +77,7 @@ def test_ranks_of_the_platform(places: Places, program: Path, session: Session) 
 def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) -> None:
     with (
         listening(places.pid, "--rank", 1, "--port", 0) as (address, _),
-        Adapter(find_lldb("lldb-dap"), tmp_path) as adapter,
+        Adapter(find_dap(), tmp_path) as adapter,
     ):
         adapter.initialize()
         commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}

@@ -16,6 +16,7 @@ from typing import IO, Protocol
 
 from tests.support.host.meeting import Meeting
 from tests.support.host.plan import PLAN_VARIABLE, Answers, Plan
+from tests.support.mpich import mpiexec
 from tests.support.running import ROOT
 
 TIMEOUT = 120.0  # seconds
@@ -96,7 +97,7 @@ class Controller:
 
     def native(self, program: Sequence[str], processes: int, plan: Plan) -> Answers:
         """Run a program under MPICH, each process in a debugger of its own, and ask every process."""
-        command = ["mpiexec.mpich", "-n", str(processes), *self.debugger.launch(program)]
+        command = [*mpiexec(), "-n", str(processes), *self.debugger.launch(program)]
         log = self.directory / "native.log"
         with Meeting() as meeting, log.open("wb") as output:
             environment = self._environment(replace(plan, meeting=meeting.name))

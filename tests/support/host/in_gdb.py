@@ -19,6 +19,7 @@ import gdb
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.support.host.plan import PLAN_VARIABLE, STEP, Answer, Plan, Query, save_answers
+from tests.support.mpich import rank_in
 
 SETTINGS = (
     "set pagination off",
@@ -81,7 +82,7 @@ def report(meeting: str, rank: int) -> None:
 def work(plan: Plan) -> None:
     for command in (*SETTINGS, *plan.prepare):
         gdb.execute(command)
-    own = int(os.environ.get("PMI_RANK", "0"))
+    own = 0 if plan.ranks else rank_in(os.environ)
     for rank in plan.ranks or (own,):
         if plan.ranks:
             gdb.execute(f"rank {rank}", to_string=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.support.mpich import mpiexec
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
 
@@ -27,7 +28,7 @@ class Turns:
 
     def native(self) -> Job:
         program = self.program(["mpicc.mpich"])
-        return self._start("mpiexec.mpich", "-n", RANKS, program, TURNS, self.go)
+        return self._start(*mpiexec(), "-n", RANKS, program, TURNS, self.go)
 
     def virtual(self, method: str, *options: object, more: tuple[object, ...] = ()) -> Job:
         own = ["-DOWN=__thread"] if method in ("tls", "tls-word") else []

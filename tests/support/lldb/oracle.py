@@ -20,6 +20,7 @@ from tests.support.gdb.places import make_core
 from tests.support.host.controller import TIMEOUT, DebuggerFailedError
 from tests.support.host.plan import PLAN_VARIABLE, Answers, Plan, Query
 from tests.support.lldb.session import EXTENSION
+from tests.support.mpich import mpiexec, rank_in
 from tests.support.oracle.program import ARGUMENT, RANKS, Program
 from tests.support.running import ROOT, Job
 from tests.support.waiting import wait_until
@@ -113,7 +114,7 @@ class Asker:
 @contextmanager
 def native_job(executable: Path, folder: Path) -> Iterator[list[tuple[int, int]]]:
     """A job under MPICH: (pid, rank) of its processes, each held."""
-    job = Job(["mpiexec.mpich", "-n", str(RANKS), str(executable), ARGUMENT], folder)
+    job = Job([*mpiexec(), "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")
         found = processes_of(job.pid, executable)
@@ -146,8 +147,8 @@ def processes_of(launcher: int, executable: Path) -> list[tuple[int, int]]:
         process = Path(f"/proc/{pid}")
         with suppress(OSError):
             if (process / "exe").resolve() == executable.resolve():
-                words = (process / "environ").read_bytes().split(b"\0")
-                found += [(pid, int(word[9:])) for word in words if word.startswith(b"PMI_RANK=")]
+                words = (process / "environ").read_bytes().decode(errors="replace").split("\0")
+                found.append((pid, rank_in(dict(word.split("=", 1) for word in words if "=" in word))))
     assert sorted(rank for _, rank in found) == list(range(RANKS))
     return found
 

@@ -15,6 +15,9 @@
   (`f@plt`), which `info line f` lists as further places of that name.
 - What lies beyond a process's `main`, which GDB hides: the caller in `info frame`, and what it gave (`argc@entry`);
   of the `main` that gfortran makes all arguments, which GDB knows from that caller alone.
+- Arguments of the Fortran program that GDB 15 and newer read from memory that holds nothing, of a process, too: where a
+  call passes on what its caller was given, they look for `main`'s variable in the frame inside `main`'s. There
+  `ranks` is not 4.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ STUB = re.compile(r"^No line number information available for address ADDRESS <\
 CALLER = re.compile(r"called by frame at ADDRESS(?:, |$)", re.MULTILINE)
 GIVEN = re.compile(r", arg[cv]@entry=[^,)\n]*")
 FORTRAN_MAIN = re.compile(r"\bmain \(argc=[^,)]*, argv=[^,)]*\)(?= at \S+\.f90)")
+DEAD = re.compile(r"\bme( ?= ?)-?\d+(, |\n)ranks\1(?!4\b)-?\d+")
 FOLDED = re.compile(r"^\(\d+ frames? of the runtime folded\)\n", re.MULTILINE)
 FRAME = re.compile(r"^#\d+\s+", re.MULTILINE)
 
@@ -45,6 +49,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = NUMBERED.sub(r"\1", text)
     text = OBJECT_FILE.sub(r"\1", text)
     text = DISTANCE.sub("DISTANCE", text)
+    text = DEAD.sub(r"me\1DEAD\2ranks\1DEAD", text)
     text = FOLDED.sub("", STUB.sub("", text))
     text = FORTRAN_MAIN.sub("main ()", GIVEN.sub("", CALLER.sub("", text)))
     text = STACK_LEVEL.sub("Stack level, ", text)

@@ -28,10 +28,15 @@ MPICH: Compilers = {".c": ["mpicc.mpich"], ".cpp": ["mpicxx.mpich"], ".f90": ["m
 VIRTUAL = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
 STANDARD = {".c": ("-std=gnu11",), ".cpp": ("-std=c++17",), ".f90": ()}
 # The wrappers of Debian's MPICH bring flags of their own; what changes code is set to the same on both sides.
-CODE_FLAGS = (
+_CODE = (
     *("-g", "-gno-record-gcc-switches", "-fPIC", "-ffp-contract=off"),
     *("-fno-stack-protector", "-fno-stack-clash-protection", "-fcf-protection=none", "-fno-lto"),
 )
+_OPTIMIZED = ("-fomit-frame-pointer", "-momit-leaf-frame-pointer")  # Ubuntu's wrappers ask for frame pointers
+
+
+def code_flags(optimization: str) -> tuple[str, ...]:
+    return (*_CODE, *(_OPTIMIZED if optimization != "-O0" else ()), optimization)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def build(program: Program, compilers: Compilers, directory: Path, linked: Seque
 
     `linked` is linked with it. Raises subprocess.CalledProcessError; the compiler's messages are on standard error.
     """
-    flags = (*CODE_FLAGS, program.optimization)
+    flags = code_flags(program.optimization)
     objects = []
     for source in program.sources:
         suffix = Path(source).suffix
