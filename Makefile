@@ -68,6 +68,11 @@ test-debuggers: ## run demo and the debuggers' tests; SUITE=trixie (or sid, jamm
 	    python3 -m tests.support.debugger_runs build/$(if $(SUITE),systems/$(SUITE)/ranklens/build/)debuggers.json; \
 	    exit $${failed:-0}
 
+.PHONY: test-aarch64-system
+test-aarch64-system: setup ## run tests in an emulated AArch64 system (root, some hours); TESTS names others (docs/processors.md)
+	@.ci/setup test
+	@.ci/in-aarch64 .venv/bin/python -m pytest -v -o timeout=0 $(or $(TESTS), $(shell cat .ci/aarch64/tests))
+
 MPICC ?= mpicc
 .PHONY: transport
 transport: setup ## build what connects hosts, with the site's MPI; MPICC=mpicc names its compiler (docs/jobs.md)

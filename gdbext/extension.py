@@ -19,7 +19,7 @@ from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch
 from gdbext.gdb_api import hooks, inline_callers
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.inline_callers import PcWrite
-from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
+from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
@@ -75,6 +75,7 @@ class Extension:
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
+        events.inferior_call.connect(Calls.note)
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
@@ -157,6 +158,7 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        Calls.forget()
         Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()

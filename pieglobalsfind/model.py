@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
+from pieglobalsfind.machine.lookup import USUAL
 from pieglobalsfind.machine.processor import Processor, RegisterRule
-from pieglobalsfind.machine.x86_64 import X86_64
 
 # rank.state, as the debug ABI names them
 STARTING = "starting"
@@ -316,7 +316,7 @@ class RankTable:
     byte_order: str = field(default="<", compare=False)
     record_size: int = field(default=0, compare=False)
     currents: tuple[int, ...] = field(default=(), compare=False)
-    processor: Processor = field(default=X86_64, repr=False)
+    processor: Processor = field(default=USUAL, repr=False)
 
 
 @dataclass(frozen=True)

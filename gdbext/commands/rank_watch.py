@@ -10,6 +10,7 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.language import IN_C, language
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.watchpoints.by_address import place_of
@@ -22,7 +23,7 @@ from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView
 
 MAPPED = "mmap"  # RankTable.method
-HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
+WORD = 8  # bytes that a register of the processor watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
 LANGUAGE_WARNING = "Warning: the current language does not match this frame.\n"  # of the C that we have GDB read
 
@@ -41,9 +42,10 @@ def watch_command(expression: str) -> str:
 
 def check_size(expression: str, size: int) -> None:
     """GDB would watch by executing instruction after instruction otherwise, and comparing: a job would hardly go on."""
-    if size > HARDWARE * WORD:
+    places = processor().watched_places
+    if size > places * WORD:
         raise UsageError(
-            f"{expression} has {size} bytes, and the processor can watch {HARDWARE} places of {WORD}",
+            f"{expression} has {size} bytes, and the processor can watch {places} places of {WORD}",
             "watch a part of it",
         )
 
@@ -91,9 +93,10 @@ class RankWatch(gdb.Command):
         with sentences(), gdb_errors(), self._face.returning():
             expression, numbers = self._arguments(argument)
             already = sum(gdb_breakpoint.type in HARDWARE_WATCHPOINTS for gdb_breakpoint in gdb.breakpoints())
-            if already + len(numbers) > HARDWARE:
+            places = processor().watched_places
+            if already + len(numbers) > places:
                 raise UsageError(
-                    f"{already + len(numbers)} places are more than the {HARDWARE} that the processor can watch",
+                    f"{already + len(numbers)} places are more than the {places} that the processor can watch",
                     "name fewer ranks, or delete watchpoints",
                 )
             for number in numbers:

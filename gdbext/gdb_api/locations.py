@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Union
+from typing import Any, Union
 
 import gdb
 
@@ -127,15 +127,34 @@ def has_silent_commands(breakpoint: gdb.Breakpoint) -> bool:
     return bool(breakpoint.silent) or (breakpoint.commands or "").split("\n")[0].strip() == "silent"
 
 
-def forget_hit() -> None:
-    """Have GDB forget at which location of which breakpoint the selected thread has stopped.
+class Calls:
+    """How many functions GDB is calling in the program: a call may stop at a breakpoint while another one waits."""
+
+    running = 0
+
+    @classmethod
+    def note(cls, event: Any) -> None:
+        """GDB begins a call, or has ended one."""
+        cls.running = cls.running + 1 if isinstance(event, gdb.InferiorCallPreEvent) else max(0, cls.running - 1)
+
+    @classmethod
+    def forget(cls) -> None:
+        """The user's program goes on: a call that could not begin has no end."""
+        cls.running = 0
+
+
+def forget_hit() -> bool:
+    """Have GDB forget at which location of which breakpoint the selected thread has stopped; return whether it has.
 
     While symbols move a breakpoint has two locations, of the file's old place and its new one. GDB 13 no longer finds
     among them the one where it stopped, and warns of it at every command until the program goes on. It forgets at an
-    `advance`, before it finds that there is no such place.
+    `advance`, before it finds that there is no such place. In a call it would forget the call, too, and abort.
     """
+    if Calls.running:
+        return False
     with suppress(gdb.error):
         gdb.execute("advance *$_ranklens_is_nowhere()", to_string=True)
+    return True
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gdb
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.machine.lookup import PROCESSORS
+from pieglobalsfind.machine.lookup import NAMES, PROCESSORS
 from pieglobalsfind.machine.processor import Processor
 
 
@@ -15,4 +15,4 @@ def processor() -> Processor:
     for known in PROCESSORS.values():
         if name.startswith(known.gdb_name):
             return known
-    raise UsageError(f"GDB debugs a program for {name}", "ranks of x86-64 and AArch64 programs can be shown")
+    raise UsageError(f"GDB debugs a program for {name}", f"ranks of {NAMES} programs can be shown")

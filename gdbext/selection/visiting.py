@@ -187,8 +187,7 @@ class RankVisitor:
     def _forget_hit(self, rank: Optional[int]) -> None:
         """Before symbols move to another rank than the selected one."""
         if self.inferiors.hit_moves and self.selection.rank != rank:
-            self.inferiors.hit_moves = False
-            forget_hit()
+            self.inferiors.hit_moves = not forget_hit()
 
     def _move(self, moment: ProcessView, rank: Optional[int]) -> None:
         state = self.state()

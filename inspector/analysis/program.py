@@ -26,10 +26,10 @@ from pieglobalsfind.elf.file import (
 )
 from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
 
 from ..program.program_file import ProgramFile
+from ..program.writers import UNKNOWN_CODE, is_decoded
 from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import undescribed
 
@@ -222,8 +222,8 @@ def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:
 
     Those of the control block (the word at %fs:0, the guard at %fs:0x28) have a small positive one.
     """
-    if elf.header.machine != EM_X86_64:
-        return Absent("its machine code is not decoded", "only x86-64 is")
+    if not is_decoded(elf):
+        return UNKNOWN_CODE
     try:
         import capstone  # late: no other part needs it, and it takes time to load
     except ImportError:

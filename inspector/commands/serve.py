@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.machine.control_lookup import control_of
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     members = job_named(options.job, options.target, options.exe)
     kind = ControlledJob if options.control else ServedJob
     source = source_of_one(options.target, options.exe, kind) if members is None else source_of_members(members, kind)
-    if options.control and source.processor is not X86_64:
+    if options.control and control_of(source.processor) is None:
         raise UsageError(f"ranks of {source.processor.name} programs can't be controlled", "leave --control out")
     allowed = Permissions(None if rank is None else (rank,), options.all, options.write, options.files, options.control)
     check_ranks(source, rank)

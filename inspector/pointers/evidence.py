@@ -16,7 +16,7 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Array, Base, TypeTable, Variable, Variables
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.machine.processor import Relocations
+from pieglobalsfind.machine.processor import Processor, Relocations
 from pieglobalsfind.model import Absent, Object
 
 from ..program.program_file import ProgramFile
@@ -31,10 +31,14 @@ MANGLED = "glibc-mangled"  # a pointer as setjmp keeps it: rotated, and mixed wi
 NO_POINTER = "no pointer"  # DWARF types it as something else
 UNTYPED = "untyped"  # nothing describes it
 
-# Words of glibc's jmp_buf (bits/types/struct___jmp_buf_tag.h, sysdeps/x86_64/jmpbuf-offsets.h): rbx, rbp, r12 to r15,
-# rsp, pc, of which three are mangled
-JUMP_WORD = re.compile(r"(?:^|[.>])__jmpbuf\[([0-7])\]$")
-MANGLED_WORDS = ("1", "6", "7")
+# Words of glibc's jmp_buf (bits/types/struct___jmp_buf_tag.h): registers, of which some are mangled
+JUMP_WORD = re.compile(r"(?:^|[.>])__jmpbuf\[(\d+)\]$")
+
+
+def mangled_jump_words(processor: Processor) -> frozenset[int]:
+    """The words of a jmp_buf that are mangled."""
+    (layout,) = processor.contexts["jmp_buf"]
+    return frozenset(rule.offset // WORD for rule in layout if rule.dwarf_register in processor.mangled)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class ObjectEvidence:
         self._object = elf_object
         self.relocations: dict[int, int] = {}
         self._kinds: Optional[Relocations] = None
+        self._mangled = frozenset[int]()
         self._dynamic = range(0)
         self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
         if isinstance(path, str):
@@ -83,6 +88,7 @@ class ObjectEvidence:
 
     def _read_relocations(self, file: ProgramFile, bias: int) -> None:
         self._kinds = kinds = file.processor.relocations
+        self._mangled = mangled_jump_words(file.processor)
         self.relocations = {
             relocation.offset + bias: relocation.type
             for relocation in file.relocations()
@@ -131,7 +137,7 @@ class ObjectEvidence:
             index -= 1
 
     def _by_type(self, variable: Variable, offset: int) -> Ground:
-        ground = ground_by_type(self.types, variable.type, offset, variable.name, variable.language)
+        ground = ground_by_type(self.types, variable.type, offset, variable.name, variable.language, self._mangled)
         if variable in self._objects_in_bytes and ground.kind == NO_POINTER and ground.type:
             source = "DWARF: bytes, but they hold a virtual table's address"
             return Ground(AMBIGUOUS, source, ground.symbol, ground.type)
@@ -165,8 +171,13 @@ class ObjectEvidence:
             yield from (start + offset for offset in offsets)
 
 
-def ground_by_type(types: TypeTable, index: int, offset: int, name: str, language: str) -> Ground:
-    """What the type of an object says of the word at an offset in it; `name` is how the program calls the object."""
+def ground_by_type(
+    types: TypeTable, index: int, offset: int, name: str, language: str, mangled: frozenset[int]
+) -> Ground:
+    """What the type of an object says of the word at an offset in it; `name` is how the program calls the object.
+
+    `mangled` are the words of a jmp_buf that are.
+    """
     leaves = leaves_at(types, index, offset)
     pointers = [leave for leave in leaves if is_pointer(types, leave, offset)]
     leaf = next(iter(pointers or leaves), None)
@@ -181,7 +192,7 @@ def ground_by_type(types: TypeTable, index: int, offset: int, name: str, languag
     if pointers:
         return Ground(TYPED, "DWARF: a pointer", symbol, type_text)
     jump = JUMP_WORD.search(leaf.path) if leaf.offset == offset else None
-    if jump is not None and jump.group(1) in MANGLED_WORDS:
+    if jump is not None and int(jump.group(1)) in mangled:
         return Ground(MANGLED, "DWARF: what setjmp has kept, mangled", symbol, type_text)
     if jump is not None:
         return Ground(AMBIGUOUS, "DWARF: a register that setjmp has kept", symbol, type_text)

@@ -17,7 +17,7 @@ from pieglobalsfind.target import Target, backed
 
 from ..job.job import Job
 from ..job.memory import LARGEST_PIECE
-from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
+from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence, mangled_jump_words
 from .reach import AllocatedRegion, PointersOf, Reached, Typed
 from .words import WORD, Ranges, Word, candidates, mangled_words, words_in
 
@@ -104,6 +104,7 @@ class Originals:
                     holder.type,
                     holder.name,
                     holder.language,
+                    mangled_jump_words(self.processor),
                 )
 
     def is_owned(self, address: int) -> bool:

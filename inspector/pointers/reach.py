@@ -50,6 +50,7 @@ class Typed:
     """`count` objects of a type, one after the other; `name` is how the program calls the first, "->" of a pointer's.
 
     Of several structs only the first is what the pointer says; the size of the block says whether others follow.
+    `mangled` are the words of a jmp_buf that are.
     """
 
     address: int
@@ -57,6 +58,7 @@ class Typed:
     type: int
     name: str
     language: str
+    mangled: frozenset[int]
     count: int = 1
     is_pointed: bool = False  # found by a pointer, not a variable
 
@@ -74,7 +76,7 @@ class Typed:
         """What the word at an address in it is."""
         number, offset = divmod(address - self.address, self.size)
         name = f"{self.name.removesuffix('->')}[{number}]" if number else self.name
-        ground = ground_by_type(self.types, self.type, offset, name, self.language)
+        ground = ground_by_type(self.types, self.type, offset, name, self.language, self.mangled)
         symbol = ground.symbol.replace("->.", "->").replace("->[", "[0][")
         symbol = f"*{symbol[:-2]}" if symbol.endswith("->") else symbol
         source = ground.source.replace("DWARF:", BY_POINTER) if self.is_pointed else ground.source
@@ -185,7 +187,7 @@ class Reached:
 
     def _at(self, block: AllocatedRegion, address: int, like: Typed) -> Iterator[Typed]:
         key = address, id(like.types), like.type
-        typed = Typed(address, like.types, like.type, like.name, like.language, is_pointed=True)
+        typed = Typed(address, like.types, like.type, like.name, like.language, like.mangled, is_pointed=True)
         if key in self._known or typed.end > block.end:
             return
         self._known.add(key)

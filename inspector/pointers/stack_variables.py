@@ -24,7 +24,7 @@ from pieglobalsfind.stacks.unwind import Activation, Walker
 from ..job.job import Job
 from ..terminal.text import harmless
 from ..values.layout import leaves_at
-from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
+from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground, mangled_jump_words
 from .reach import LARGEST_OBJECT, Typed
 from .words import WORD
 
@@ -125,14 +125,15 @@ class StackVariables:
         if reader is None or locals_at is None or isinstance(place, Absent):
             return
         around = FrameScope(frame, memory, frame.lookup - place[1], locals_at.frame_base, lambda: None)
+        mangled = mangled_jump_words(self._job.table.processor)
         for variable in locals_at.variables:
             if any(step.atom == dw.DW_OP_piece for step in variable.steps):
-                yield from in_pieces(variable, reader.types, around, homes)
+                yield from in_pieces(variable, reader.types, around, homes, mangled)
                 continue
             size, start = reader.types.size(variable.type), place_of(variable.steps, around, homes)
             in_register = is_register(variable.steps[0])
             if start is not None and 0 < size <= (WORD if in_register else LARGEST_OBJECT):
-                yield Typed(start, reader.types, variable.type, harmless(variable.name), variable.language)
+                yield Typed(start, reader.types, variable.type, harmless(variable.name), variable.language, mangled)
 
     def _reader(self, path: str) -> Optional[LocalReader]:
         if path not in self._readers:
@@ -151,7 +152,9 @@ def place_of(steps: Steps, frame: FrameScope, homes: Mapping[int, int]) -> Optio
         return None
 
 
-def in_pieces(local: Local, types: TypeTable, frame: FrameScope, homes: Mapping[int, int]) -> Iterator[Typed]:
+def in_pieces(
+    local: Local, types: TypeTable, frame: FrameScope, homes: Mapping[int, int], mangled: frozenset[int]
+) -> Iterator[Typed]:
     """The members of a variable that lies in several places (DWARF 5, 2.6.1.2), those that are whole in one piece.
 
     Members of unions are left out: which of them is meant is not known.
@@ -163,7 +166,7 @@ def in_pieces(local: Local, types: TypeTable, frame: FrameScope, homes: Mapping[
         for leaf in leaves_at(types, local.type, offset, span)[:MOST_MEMBERS]:
             if offset <= leaf.offset and 0 < leaf.size <= offset + span - leaf.offset and not leaf.in_union:
                 name = harmless(local.name + leaf.path)
-                yield Typed(start + leaf.offset - offset, types, leaf.type, name, local.language)
+                yield Typed(start + leaf.offset - offset, types, leaf.type, name, local.language, mangled)
 
 
 def pieces(steps: Steps) -> Iterator[tuple[Steps, int, int]]:

@@ -14,8 +14,6 @@ from .program_file import ProgramFile
 BLOCK = 1 << 60  # where the block begins
 ANY_BLOCK = 1 << 61  # what __tls_get_addr returns for the whole block, from where code goes on to a variable
 WORD = 8
-# x86-64 psABI, table 4.10
-R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_TPOFF64 = 16, 17, 18
 
 
 @dataclass(frozen=True)
@@ -54,19 +52,20 @@ def tls_words(elf: ElfFile) -> TlsWords:
     modules: dict[int, int] = {}
     seconds: dict[int, int] = {}
     with ProgramFile(elf.path) as file:
+        kinds = file.processor.relocations
         for relocation in file.relocations():
             symbol = file.symbol(relocation)
             value = relocation.addend + (symbol.value if symbol is not None else 0)
             if symbol is not None and not symbol.is_defined:
                 continue  # another file's
-            if relocation.type == R_X86_64_TPOFF64:
+            if relocation.type == kinds.tls_distance:
                 offsets[relocation.offset] = place_of(value)
-            elif relocation.type == R_X86_64_DTPMOD64:
+            elif relocation.type == kinds.tls_module:
                 own = symbol is not None or _word(
                     elf, relocation.offset + WORD
                 )  # the linker fills the second of its own
                 modules[relocation.offset] = place_of(_word(elf, relocation.offset + WORD)) if own else ANY_BLOCK
-            elif relocation.type == R_X86_64_DTPOFF64:
+            elif relocation.type == kinds.tls_offset:
                 seconds[relocation.offset] = value
     modules.update({at: place_of(seconds[at + WORD]) for at in modules if at + WORD in seconds})
     return TlsWords(BLOCK + -(-segment.memory_size // align) * align, offsets, modules)

@@ -1,10 +1,11 @@
 """Which functions of a program store to which of its variables, as far as the code itself tells.
 
-Takes an ELF file for x86-64 with a symbol table; decodes each function once, from its first instruction to its last. A
-store counts if the instruction itself names the address, or if a register holds the variable's address there on every
-way. What is written through any other pointer is not seen; functions that pass, return or store a variable's address
-are therefore listed, too. Thread-local variables have places in one block here, wherever threads have theirs: code
-names them by their distance from the thread pointer, or by words that the loader fills (tls_words.py).
+Takes an ELF file with a symbol table, for x86-64: no other processor's code is decoded. Each function is decoded once,
+from its first instruction to its last. A store counts if the instruction itself names the address, or if a register
+holds the variable's address there on every way. What is written through any other pointer is not seen; functions that
+pass, return or store a variable's address are therefore listed, too. Thread-local variables have places in one block
+here, wherever threads have theirs: code names them by their distance from the thread pointer, or by words that the
+loader fills (tls_words.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import SHT_SYMTAB, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.machine.x86_64 import EM_X86_64
+from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.model import Absent
 
 from .program_file import ProgramFile
@@ -32,7 +33,8 @@ MOST_PASSES = 20  # over one function
 KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 ARITHMETIC = ("add", "sub", "inc", "dec")
-UNKNOWN_CODE = Absent("its machine code is not decoded", "only x86-64 is")
+DECODED = " and ".join(one.name for one in PROCESSORS.values() if one.is_decoded)
+UNKNOWN_CODE = Absent("its machine code is not decoded", f"only {DECODED} is")
 NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 
@@ -54,7 +56,7 @@ class Uses:
 
 def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, Absent]:
     """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that is unknown."""
-    if elf.header.machine != EM_X86_64:
+    if not is_decoded(elf):
         return UNKNOWN_CODE
     if not any(section.type == SHT_SYMTAB for section in elf.sections):
         return NO_SYMBOLS
@@ -63,6 +65,12 @@ def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, A
         if address.size and is_code(elf, address):
             reader.read(address)
     return reader.uses
+
+
+def is_decoded(elf: ElfFile) -> bool:
+    """Return whether the file's machine code is."""
+    processor = PROCESSORS.get(elf.header.machine)
+    return processor is not None and processor.is_decoded
 
 
 def is_code(elf: ElfFile, symbol: FileSymbol) -> bool:

@@ -1,7 +1,7 @@
 """Which ranks want to stop where, and the instructions that stop them: in memory only while the job runs.
 
-Takes addresses that ranks name and the process that each rank is in; writes one byte for each into that process, and
-the byte that was there back. Where ranks share code, one instruction serves all of them. x86-64 alone.
+Takes addresses that ranks name and the process that each rank is in; writes the processor's instruction into that
+process, and the bytes that were there back. Where ranks share code, one instruction serves all of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Optional
 
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.machine.control_lookup import needed_control
 
-INT3 = b"\xcc"
 RUNTIME = -1  # in place of a rank: what this server itself has to know
 
 
@@ -40,8 +40,9 @@ class ProcessCode:
         if address in self.replaced:
             return
         with suppress(OSError):
-            before = os.pread(self.file, 1, address)
-            if len(before) == 1 and os.pwrite(self.file, INT3, address) == 1:
+            instruction = needed_control().breakpoint
+            before = os.pread(self.file, len(instruction), address)
+            if len(before) == len(instruction) == os.pwrite(self.file, instruction, address):
                 self.replaced[address] = before
 
     def take_out(self) -> None:

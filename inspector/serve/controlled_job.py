@@ -14,6 +14,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders.registry.layout import AFTER_UNPACK, BEFORE_PACK, RANK_EXITED
 from pieglobalsfind.errors import NotStoppableError, RanklensError, UsageError
+from pieglobalsfind.machine.control_lookup import needed_control
 from pieglobalsfind.model import RUNNING, Absent
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets.ptrace import raw_pc_and_stack_pointer, raw_registers
@@ -187,7 +188,7 @@ class ControlledJob(ServedJob):
         """Have a thread that one of our instructions has stopped execute what stood there."""
         assert self._threads is not None
         raw = raw_registers(stop.tid) if stop.signal == TRAP and stop.code in BREAK_CODES else None
-        pc = raw_pc_and_stack_pointer(raw)[0] - 1 if raw is not None else 0
+        pc = raw_pc_and_stack_pointer(raw)[0] - needed_control().past_breakpoint if raw is not None else 0
         if raw is None or not self.breakpoints.stands_at(stop.pid, pc):
             return False
         set_pc(stop.tid, pc)
@@ -229,7 +230,7 @@ class ControlledJob(ServedJob):
         raw = raw_registers(stop.tid)
         pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
         if raw is not None and self.breakpoints.is_of_runtime(stop.pid, pc):
-            return [*self._after_runtime_event(stop.pid, *arguments_of(raw)), *self._pass(stop)]
+            return [*self._after_runtime_event(stop.pid, *arguments_of(raw, self.processor)), *self._pass(stop)]
         if rank is not None and self.breakpoints.is_wanted(rank, pc, stop.pid):
             return [RankStop(rank, TRAPPED, TRAP)]
         if rank is not None and self._aims.arrival is not None and self.breakpoints.awaited == (rank, pc):
@@ -328,7 +329,7 @@ class ControlledJob(ServedJob):
             raw = raw_registers(tid)
             pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
             if self.breakpoints.is_of_runtime(pid, pc) and raw is not None:
-                stops = self._after_runtime_event(pid, *arguments_of(raw))
+                stops = self._after_runtime_event(pid, *arguments_of(raw, self.processor))
                 if stops:
                     return stops[0]
             if pc not in within or self.breakpoints.is_wanted(number, pc, pid) or time.monotonic() > deadline:

@@ -1,7 +1,6 @@
 """Data that ranks watch, by the processor's debug registers: in every thread of the process where the rank is.
 
-Takes addresses of the process; four pieces of up to 8 aligned bytes can be watched at a time in one process. Source:
-Intel's manual, volume 3, "Debug Registers".
+Takes addresses of the process; a few aligned pieces can be watched at a time in one process (`machine/control.py`).
 """
 
 from __future__ import annotations
@@ -9,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pieglobalsfind.machine.control_lookup import needed_control
 from pieglobalsfind.targets.traced_threads import debug_register, set_debug_register
 
-WRITE, ACCESS = 1, 3  # of DR7's field R/W
-SLOTS, STATUS, CONTROL = 4, 6, 7
-LENGTHS = {1: 0, 2: 1, 4: 3, 8: 2}  # of DR7's field LEN
+WRITE, ACCESS = "write", "access"
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,15 @@ class Watch:
     seen: int
     place: int
     size: int
-    kind: int
+    kind: str
 
 
 def pieces(watch: Watch) -> Iterator[tuple[int, int]]:
     """(address, size) of aligned pieces that one register watches each."""
     at, end = watch.place, watch.place + watch.size
+    lengths = needed_control().debug_registers.lengths
     while at < end:
-        size = max(size for size in LENGTHS if at % size == 0 and at + size <= end)
+        size = max(size for size in lengths if at % size == 0 and at + size <= end)
         yield at, size
         at += size
 
@@ -48,12 +47,12 @@ class Watchpoints:
         if watch in self._watches:
             return True
         others = [*self._watches, watch]
-        if watch.size <= 0 or sum(1 for each in others for _ in pieces(each)) > SLOTS:
+        if watch.size <= 0 or sum(1 for each in others for _ in pieces(each)) > needed_control().debug_registers.slots:
             return False
         self._watches = others
         return True
 
-    def remove(self, rank: int, seen: int, kind: int) -> None:
+    def remove(self, rank: int, seen: int, kind: str) -> None:
         """Watch no more what a rank's debugger knows by an address."""
         self._watches = [each for each in self._watches if (each.rank, each.seen, each.kind) != (rank, seen, kind)]
 
@@ -67,22 +66,22 @@ class Watchpoints:
 
     def put_in(self, threads: Iterable[tuple[int, int]], process_of: Mapping[int, int]) -> None:
         """Into stopped threads, (process, thread) each, as far as they have other registers."""
+        number = needed_control().debug_registers.control
         for pid, tid in threads:
             addresses, control = self._registers(pid, process_of)
             if self._set.get(tid, ((), 0)) == (addresses, control):
                 continue
-            set_debug_register(tid, CONTROL, 0)
+            set_debug_register(tid, number, 0)
             for slot, address in enumerate(addresses):
                 set_debug_register(tid, slot, address)
-            set_debug_register(tid, CONTROL, control)
+            set_debug_register(tid, number, control)
             self._set[tid] = addresses, control
 
     def _registers(self, pid: int, process_of: Mapping[int, int]) -> tuple[tuple[int, ...], int]:
         addresses: list[int] = []
         control = 0
         for watch, at, size in self._of(pid, process_of):
-            slot = len(addresses)
-            control |= 1 << 2 * slot | (watch.kind | LENGTHS[size] << 2) << 16 + 4 * slot
+            control |= needed_control().debug_registers.enabled(len(addresses), watch.kind == ACCESS, size)
             addresses.append(at)
         return tuple(addresses), control
 
@@ -95,9 +94,10 @@ class Watchpoints:
         """What a thread that has stopped has touched since this was asked last."""
         if not self._set.get(tid, ((), 0))[1]:
             return []
-        status = debug_register(tid, STATUS)
-        if not status & 0xF:
+        registers = needed_control().debug_registers
+        status = debug_register(tid, registers.status)
+        if not status & (1 << registers.slots) - 1:
             return []
-        set_debug_register(tid, STATUS, 0)
+        set_debug_register(tid, registers.status, 0)
         watched = [watch for watch, _, _ in self._of(pid, process_of)]
         return [watch for slot, watch in enumerate(watched) if status >> slot & 1]

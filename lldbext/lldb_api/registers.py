@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.machine.lookup import PROCESSORS
+from pieglobalsfind.machine.lookup import NAMES, PROCESSORS
 from pieglobalsfind.machine.processor import Processor
 
 
@@ -15,7 +15,7 @@ def processor_of(target: Any) -> Processor:
     for processor in PROCESSORS.values():
         if triple.partition("-")[0] == processor.kernel_name:
             return processor
-    raise UsageError(f"LLDB debugs a program for {triple}", "ranks of x86-64 and AArch64 programs can be shown")
+    raise UsageError(f"LLDB debugs a program for {triple}", f"ranks of {NAMES} programs can be shown")
 
 
 def register_info(processor: Processor) -> dict[str, Any]:

@@ -40,7 +40,6 @@ Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
 LARGEST_OFFSET = 1 << 16
 LARGEST_STATIC = 1 << 30  # bytes from a thread pointer
 MOST_MODULES = 1 << 16
-SELF_AT = 16
 WORD = 8
 ALIGNMENT = 64  # of a control block
 SEARCHED = 1 << 12  # bytes at the end of a mapping: glibc puts the block at the end of a thread's stack
@@ -106,14 +105,13 @@ def control_blocks(
     stacks: frozenset[int] = frozenset(),
 ) -> list[ControlBlock]:
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
-    names_itself = not processor.tls_is_above
     listed = listed_blocks(target, maps, described)
-    addresses = dict.fromkeys((*(_searched(target, maps, stacks) if names_itself else ()), *listed))
+    addresses = dict.fromkeys((*(_searched(target, maps, stacks) if processor.self_at is not None else ()), *listed))
     found = []
     for address in addresses:
         tid = _number(target, address + described[TID][1])
         mapping = mapping_at(maps, address)
-        if tid > 0 and mapping is not None and (not names_itself or _is_block(target, address, address in listed)):
+        if tid > 0 and mapping is not None and _is_block(target, processor, address, address in listed):
             found.append(ControlBlock(tid, address, mapping))
     return _apart(found)
 
@@ -182,13 +180,15 @@ def _own_addresses(start: int, data: bytes) -> Iterator[int]:
             yield address
 
 
-def _is_block(target: Target, address: int, is_listed: bool) -> bool:
-    """Whether both words are there; read in small, so that a snapshot holds them.
+def _is_block(target: Target, processor: Processor, address: int, is_listed: bool) -> bool:
+    """Whether both words are there, if the processor's blocks have them; read in small, so that a snapshot holds them.
 
     Of a thread that libc lists the second will do: AMPI's TLSglobals exchange the first one (%fs:0).
     """
+    if processor.self_at is None:
+        return is_listed
     try:
-        first, own = _word(target, address), _word(target, address + SELF_AT)
+        first, own = _word(target, address), _word(target, address + processor.self_at)
         return own == address and (first == address or is_listed)
     except MemoryUnreadable:
         return False

@@ -25,15 +25,12 @@ from pieglobalsfind.dwarf.lines import LineReader
 from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.elf.demangle import demangle, without_result
 from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.machine.x86_64 import X86_64
+from pieglobalsfind.machine.processor import Processor
 
 MOST_RANGES = 1000  # of one block or inlined call
 DEEPEST = 200  # blocks and inlined calls within one another
-# The operations of the linker's expression on x86-64, but for the literal that is its fifth.
+# The operations of the linker's expression after two registers and 15, but for the literal that is its fifth.
 LINKAGE_TABLE = [
-    dw.DW_OP_breg0 + X86_64.stack_pointer,
-    dw.DW_OP_breg0 + X86_64.pc,
-    dw.DW_OP_lit0 + 15,
     dw.DW_OP_and,
     dw.DW_OP_ge,
     dw.DW_OP_lit0 + 3,
@@ -124,7 +121,7 @@ class CodeFile:
         if lib.dwarf_frame_cfa(frame, byref(operations), byref(count)) != 0:
             return None
         found = [operations[number] for number in range(count.value)]
-        cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr)
+        cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr, self.processor)
         saved, is_last = {}, False
         room = (Operation * 3)()
         for register in (*self.processor.call_preserved, self.processor.return_address):
@@ -204,12 +201,13 @@ def _register_and_offset(operation: Operation) -> Optional[tuple[int, int]]:
     return (operation.number, _signed(operation.number2)) if operation.atom == dw.DW_OP_bregx else None
 
 
-def _in_linkage_table(operations: list[Operation], vaddr: int) -> Optional[tuple[int, int]]:
+def _in_linkage_table(operations: list[Operation], vaddr: int, processor: Processor) -> Optional[tuple[int, int]]:
     """The CFA at an entry of a procedure linkage table (.plt), by the expression that GNU ld writes for all of them.
 
-    CFA = rsp + 8 + ((rip & 15) >= N) * 8: from its Nth byte on, an entry has pushed a word. None for anything else.
+    CFA = sp + 8 + ((pc & 15) >= N) * 8: from its Nth byte on, an entry has pushed a word. None for anything else.
     """
-    if [operation.atom for operation in operations[:4] + operations[5:]] != LINKAGE_TABLE:
+    first = [dw.DW_OP_breg0 + processor.stack_pointer, dw.DW_OP_breg0 + processor.pc, dw.DW_OP_lit0 + 15]
+    if [operation.atom for operation in operations[:4] + operations[5:]] != [*first, *LINKAGE_TABLE]:
         return None
     has_pushed = (vaddr & 15) >= operations[4].atom - dw.DW_OP_lit0
     return operations[0].atom - dw.DW_OP_breg0, _signed(operations[0].number) + (8 if has_pushed else 0)

@@ -19,6 +19,8 @@ _RELOCATIONS = Relocations(
     jump_slot=1026,
     relative=1027,
     tls_module=1028,
+    tls_offset=1029,
+    tls_distance=1030,
     names={
         257: "R_AARCH64_ABS64",
         1025: "R_AARCH64_GLOB_DAT",
@@ -88,9 +90,11 @@ AARCH64 = Processor(
     kernel_registers=tuple(range(33)),
     process_registers=("pauth_dmask", "pauth_cmask"),  # which bits of a return address are its signature
     tls_is_above=True,
+    self_at=None,
     relocations=_RELOCATIONS,
     contexts={"fcontext": (_FCONTEXT,), "ucontext": (_UCONTEXT,), "jmp_buf": (_JMP_BUF,)},
     raw_contexts=(),
+    charm_context="ucontext",  # conv-mach.h of netlrts-linux-arm8
     mangled=(SP, PC),
     demangle=_mix,
     mangle=_mix,
@@ -99,7 +103,10 @@ AARCH64 = Processor(
     resumed=_resumed,
     longest_call=4,
     is_call=_is_call,
+    page_sizes=(4096, 16384, 65536),
+    watched_places=4,  # the architecture permits 2 to 16; Cortex and Neoverse have 4
     code_mask=_CODE_MASK,
+    is_decoded=False,
     end_of_user_space=1 << 48,
     beyond_it="above 48 bits",
 )

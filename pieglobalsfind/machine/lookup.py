@@ -12,6 +12,8 @@ from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.machine.x86_64 import X86_64
 
 PROCESSORS: Mapping[int, Processor] = {processor.elf_machine: processor for processor in (X86_64, AARCH64)}
+NAMES = " and ".join(processor.name for processor in PROCESSORS.values())
+USUAL = X86_64  # of a table of ranks that is made without naming one
 # Names of other processors, for messages (gABI, e_machine)
 _OTHERS = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", 243: "RISC-V"}
 _OTHERS.update({258: "LoongArch"})
@@ -21,7 +23,7 @@ def processor_of(elf_machine: int) -> Processor:
     """The table of an ELF machine; raises `ObjectFileError` for a processor without one."""
     processor = PROCESSORS.get(elf_machine)
     if processor is None:
-        raise ObjectFileError(f"a program for {machine_name(elf_machine)} can't be read", "x86-64 and AArch64 can")
+        raise ObjectFileError(f"a program for {machine_name(elf_machine)} can't be read", f"{NAMES} can")
     return processor
 
 

@@ -36,13 +36,15 @@ def saved_at(places: Mapping[int, int]) -> Layout:
 
 @dataclass(frozen=True)
 class Relocations:
-    """The types of relocations, by number, that store an address or the number of a TLS module."""
+    """The types of relocations, by number, that store an address or say where thread-local variables are."""
 
     absolute: int
     glob_dat: int
     jump_slot: int
     relative: int
     tls_module: int
+    tls_offset: int  # of a variable in its module's block
+    tls_distance: int  # of a variable from the thread pointer
     names: Mapping[int, str]  # of those that store an address
 
 
@@ -67,16 +69,19 @@ class Processor:
 
     `kernel_name` is uname's word. `register_names` are GDB's and LLDB's, by number. `kernel_registers` are the numbers
     of NT_PRSTATUS's words in their order (-1: the word has none), `process_registers` GDB's names of what all threads
-    of a process have alike. `return_address` is the column of unwind tables that
-    holds it: the pc itself where calls push it, the link register where they don't (`pushes_return_address`).
-    `tls_is_above`: blocks of static TLS lie above the thread pointer (variant I). `contexts` are the layouts of each
-    kind of saved context (`decoders/saved_context.py`), `mangled` the registers that a jmp_buf holds mangled:
-    `demangle` and `mangle` take a word and the guard. `signal_frame` is None where that is not known.
-    `switch_layout` takes what reads memory and a return address; after a call of a function that switches stacks, it
-    gives what that has pushed. `is_call` says whether `longest_call` bytes end in an instruction that may be a call.
-    `resumed` takes what reads memory and saved registers; it gives those after the last instructions of libc's own
-    function that saved them, where these are still to come. `code_mask`: the bits of a saved return address that are
-    its address. `beyond_it` says what an address past `end_of_user_space` is.
+    of a process have alike. `return_address` is the column of unwind tables that holds it: the pc itself where calls
+    push it, the link register where they don't (`pushes_return_address`). `tls_is_above`: blocks of static TLS lie
+    above the thread pointer (variant I). `contexts` are the layouts of each kind of saved context
+    (`decoders/saved_context.py`), the last one of a kind Charm++'s own; `charm_context` is the kind by which Charm++
+    switches threads. `mangled` are the registers that a jmp_buf holds mangled: `demangle` and `mangle` take a word and
+    the guard. `self_at` is where a thread's control block has its own address a second time, None where it has none.
+    `signal_frame` is None where that is not known. `switch_layout` takes what reads memory and a return address; after
+    a call of a function that switches stacks, it gives what that has pushed. `is_call` says whether `longest_call`
+    bytes end in an instruction that may be a call. `resumed` takes what reads memory and saved registers; it gives
+    those after the last instructions of libc's own function that saved them, where these are still to come.
+    `page_sizes`: what kernels may be built with. `watched_places`: how many words debuggers can watch at a time.
+    `code_mask`: the bits of a saved return address that are its address. `is_decoded`: `inspector/program` decodes its
+    instructions. `beyond_it` says what an address past `end_of_user_space` is.
     """
 
     elf_machine: int
@@ -94,9 +99,11 @@ class Processor:
     kernel_registers: tuple[int, ...]
     process_registers: tuple[str, ...]
     tls_is_above: bool
+    self_at: Optional[int]
     relocations: Relocations
     contexts: Mapping[str, tuple[Layout, ...]]
     raw_contexts: tuple[Layout, ...]
+    charm_context: str
     mangled: tuple[int, ...]
     demangle: Callable[[int, int], int]
     mangle: Callable[[int, int], int]
@@ -105,7 +112,10 @@ class Processor:
     resumed: Callable[[Callable[[int, int], bytes], Registers], Registers]
     longest_call: int
     is_call: Callable[[bytes], bool]
+    page_sizes: tuple[int, ...]
+    watched_places: int
     code_mask: int
+    is_decoded: bool
     end_of_user_space: int
     beyond_it: str
 

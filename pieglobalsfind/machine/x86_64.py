@@ -18,13 +18,15 @@ _MASK = (1 << 64) - 1
 # struct user_regs_struct (sys/user.h): what the kernel writes to NT_PRSTATUS, as far as it has DWARF numbers
 _KERNEL = (R15, R14, R13, R12, RBP, RBX, R11, R10, R9, R8, RAX, RCX, RDX, RSI, RDI, -1, RIP, -1, EFLAGS, RSP)
 
-# psABI, table 4.9
+# psABI, tables 4.9 and 4.10
 _RELOCATIONS = Relocations(
     absolute=1,
     glob_dat=6,
     jump_slot=7,
     relative=8,
     tls_module=16,
+    tls_offset=17,
+    tls_distance=18,
     names={
         1: "R_X86_64_64",
         6: "R_X86_64_GLOB_DAT",
@@ -126,9 +128,11 @@ X86_64 = Processor(
     kernel_registers=_KERNEL,
     process_registers=(),
     tls_is_above=False,
+    self_at=16,  # tcbhead_t is {tcb, dtv, self, ...}
     relocations=_RELOCATIONS,
     contexts={"fcontext": (FCONTEXT, FCONTEXT_WITH_GUARD), "ucontext": (UCONTEXT,), "jmp_buf": (JMP_BUF,)},
     raw_contexts=(_RAW,),
+    charm_context="fcontext",  # conv-mach.h of netlrts-linux-x86_64
     mangled=(RBP, RSP, RIP),
     demangle=_demangle,
     mangle=_mangle,
@@ -137,7 +141,10 @@ X86_64 = Processor(
     resumed=lambda read, registers: registers,
     longest_call=7,
     is_call=_is_call,
+    page_sizes=(4096,),
+    watched_places=4,
     code_mask=_MASK,
+    is_decoded=True,
     end_of_user_space=1 << 47,
     beyond_it="not canonical",
 )

@@ -26,12 +26,11 @@ from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensErr
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets import charm_checkpoint
-from pieglobalsfind.targets.core_notes import FatalSignal, FileMapping, Notes, read_notes
+from pieglobalsfind.targets.core_notes import SMALLEST_PAGE, FatalSignal, FileMapping, Notes, read_notes
 from pieglobalsfind.targets.live import CHECKED_READ, LARGEST_READ, TOP, sparse_bytes
 from pieglobalsfind.targets.procfs import is_file
 
 COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x04\x22\x4d\x18": "lz4"}
-PAGE = 4096
 
 
 class CoreTarget:
@@ -226,9 +225,12 @@ class CoreTarget:
             for segment in loaded.segments
         )
 
-    @staticmethod
-    def _page_end(loaded: LoadedElf, segment: ProgramHeader) -> int:
-        return -(-(loaded.load_bias + segment.end) // PAGE) * PAGE
+    def _page_end(self, loaded: LoadedElf, segment: ProgramHeader) -> int:
+        return self._rounded_up(loaded.load_bias + segment.end)
+
+    def _rounded_up(self, end: int) -> int:
+        """To whole pages."""
+        return -(-end // self._notes.page) * self._notes.page
 
     def _read_file(self, mapping: FileMapping, address: int, size: int, whole: tuple[int, int]) -> bytes:
         file = self._verified(mapping.path)
@@ -238,8 +240,8 @@ class CoreTarget:
         held = min(size, file.size - offset)
         if held > 0:
             return file.read(offset, held)
-        if offset < -(-file.size // PAGE) * PAGE:  # the rest of a file's last page is zeros
-            return bytes(min(size, -(-file.size // PAGE) * PAGE - offset))
+        if offset < self._rounded_up(file.size):  # the rest of a file's last page is zeros
+            return bytes(min(size, self._rounded_up(file.size) - offset))
         raise MemoryUnreadable(*whole, f"it is mapped beyond the end of {mapping.path}")
 
     def _verified(self, path: str) -> Optional[ElfFile]:
@@ -306,7 +308,7 @@ class CoreTarget:
         flags = 4
         for program_header in file.segments if file else ():
             if (
-                program_header.offset & -PAGE
+                program_header.offset & -SMALLEST_PAGE
                 <= mapping.offset
                 < program_header.offset + max(program_header.file_size, 1)
             ):

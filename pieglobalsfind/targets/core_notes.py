@@ -17,6 +17,8 @@ from pieglobalsfind.target import KernelThread
 
 NT_PRSTATUS = 1
 NT_FILE = 0x46494C45
+NT_AUXV, AT_PAGESZ = 6, 6
+SMALLEST_PAGE, LARGEST_PAGE = 1 << 12, 1 << 16
 NT_SIGINFO = 0x53494749
 PRSTATUS_SIGNAL = 12  # struct elf_prstatus of a 64-bit Linux: pr_cursig, pr_sighold, pr_pid, pr_reg
 PRSTATUS_BLOCKED = 24
@@ -52,18 +54,23 @@ class FatalSignal:
 
 @dataclass(frozen=True)
 class Notes:
-    """What the notes tell; threads and files in the order of the file. `signal` is None if no thread got one."""
+    """What the notes tell; threads and files in the order of the file. `signal` is None if no thread got one.
+
+    `page` is the size of the process's pages.
+    """
 
     threads: tuple[KernelThread, ...]
     files: tuple[FileMapping, ...]
     signal: Optional[FatalSignal] = None
+    page: int = SMALLEST_PAGE
 
 
 def read_notes(parts: Iterable[bytes], order: str, machine: int) -> Notes:
-    """Threads, the first thread's signal and file mappings of all PT_NOTE segments."""
+    """Threads, the first thread's signal, file mappings and the size of pages of all PT_NOTE segments."""
     threads: list[KernelThread] = []
     files: list[FileMapping] = []
     signal: Optional[FatalSignal] = None
+    page = SMALLEST_PAGE
     for data in parts:
         for owner, kind, description in parse_notes(data, order):
             if owner == b"CORE" and kind == NT_PRSTATUS and len(description) >= PRSTATUS_PID + 4:
@@ -73,7 +80,17 @@ def read_notes(parts: Iterable[bytes], order: str, machine: int) -> Notes:
                 signal = _with_address(signal, description, order) if len(threads) <= 1 else signal
             elif owner == b"CORE" and kind == NT_FILE:
                 files += _files(description, order)
-    return Notes(tuple(threads), tuple(files), signal)
+            elif owner == b"CORE" and kind == NT_AUXV:
+                page = _page_size(description, order)
+    return Notes(tuple(threads), tuple(files), signal, page)
+
+
+def _page_size(vector: bytes, order: str) -> int:
+    """What the auxiliary vector says, the smallest if it says nothing that can be."""
+    words = struct.iter_unpack(order + "QQ", vector[: len(vector) // 16 * 16])
+    size = next((value for kind, value in words if kind == AT_PAGESZ), 0)
+    is_possible = SMALLEST_PAGE <= size <= LARGEST_PAGE and not size & (size - 1)
+    return size if is_possible else SMALLEST_PAGE
 
 
 def _signal(prstatus: bytes, order: str) -> Optional[FatalSignal]:

@@ -1,7 +1,7 @@
 """Threads of some processes under control: all or one of them resumed, one stepped, all stopped again.
 
 Takes pids; says why a thread has stopped. It knows nothing of ranks and breakpoints, and writes nothing but program
-counters and debug registers. x86-64 alone. Source: ptrace(2), <sys/ptrace.h>, <sys/user.h>.
+counters and debug registers, as `machine/control.py` describes them. Source: ptrace(2), <sys/ptrace.h>.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import NotStoppableError
+from pieglobalsfind.machine.control_lookup import needed_control
 from pieglobalsfind.targets.ptrace import (
     DETACH,
     EVENT_STOP,
@@ -40,8 +41,7 @@ FORKED, VFORKED, CLONED, EXECUTED, VFORK_DONE = 1, 2, 3, 4, 5  # PTRACE_EVENT_*
 OPTIONS = sum(1 << event for event in (FORKED, VFORKED, CLONED, EXECUTED, VFORK_DONE))
 NEW_PROCESS = (FORKED, VFORKED)
 SIGNAL_INFO_SIZE, CODE_AT = 128, 8  # siginfo_t
-PC_AT, DEBUG_REGISTERS_AT = 16 * 8, 848  # in `struct user`
-NT_PRFPREG, FLOATING_POINT_SIZE = 2, 512
+NT_PRFPREG = 2
 ENDED = -1  # in place of an event
 TRAP = 5  # SIGTRAP
 
@@ -279,22 +279,22 @@ class TracedThreads(Standstill):
 
 def set_pc(tid: int, pc: int) -> None:
     """Have a stopped thread go on elsewhere."""
-    ptrace(POKE_USER, tid, PC_AT, pc)
+    ptrace(POKE_USER, tid, needed_control().pc_at, pc)
 
 
 def set_debug_register(tid: int, number: int, value: int) -> bool:
     """Whether the kernel takes it."""
-    return ptrace(POKE_USER, tid, DEBUG_REGISTERS_AT + 8 * number, value) == 0
+    return ptrace(POKE_USER, tid, needed_control().debug_registers_at + 8 * number, value) == 0
 
 
 def debug_register(tid: int, number: int) -> int:
     """0 if it can't be read."""
-    return max(ptrace_value(PEEK_USER, tid, DEBUG_REGISTERS_AT + 8 * number), 0)
+    return max(ptrace_value(PEEK_USER, tid, needed_control().debug_registers_at + 8 * number), 0)
 
 
-def floating_point_state(tid: int) -> Optional[bytes]:
-    """A stopped thread's x87 and SSE registers as the instruction fxsave has them, None if they can't be read."""
-    buffer = ctypes.create_string_buffer(FLOATING_POINT_SIZE)
+def floating_point_state(tid: int, size: int) -> Optional[bytes]:
+    """A stopped thread's NT_PRFPREG, None if it can't be read."""
+    buffer = ctypes.create_string_buffer(size)
     vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), len(buffer))
     return None if ptrace(GETREGSET, tid, NT_PRFPREG, ctypes.addressof(vector)) else buffer.raw
 

@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -27,15 +28,8 @@ __attribute__((noinline, noclone)) void rank_debug_event(uint32_t kind, int32_t 
     __asm__ volatile("" : : "r"(kind), "r"(rank) : "memory");
 }
 
-static uint16_t machine(void) {
-#if defined(__x86_64__)
-    return EM_X86_64;
-#elif defined(__aarch64__)
-    return EM_AARCH64;
-#else
-#error "unknown processor"
-#endif
-}
+/* The ELF header of the file that this is linked into; linkers define the name. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 /* Reserves `count` records for a table after what is taken so far. */
 static void lay_out(struct rank_debug_table *table, uint64_t base, uint64_t *taken, uint32_t count, uint32_t stride) {
@@ -102,7 +96,7 @@ int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
     draft.header_size = sizeof draft;
     draft.mapping_address = (uint64_t)(uintptr_t)memory;
     draft.mapping_size = size;
-    draft.machine = machine();
+    draft.machine = __ehdr_start.e_machine;
     draft.process_id = (uint32_t)getpid();
     draft.process_count = 1;
     draft.event_function = (uint64_t)(uintptr_t)rank_debug_event;

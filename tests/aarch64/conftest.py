@@ -16,15 +16,16 @@ from tests.support.sharing import Shared
 
 PREFIX = "aarch64-linux-gnu-"
 SYSROOT = Path("/usr/aarch64-linux-gnu")
-PACKAGES = "gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+PACKAGES = "{gcc,g++,gfortran}-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 HERE = Path(__file__).parent
+TOOLS = {"CC": "gcc", "CXX": "g++", "FC": "gfortran", "AR": "ar", "NM": "nm", "OBJCOPY": "objcopy"}
 NEEDED = ("librankmpi.so", "librank_libc.a", "shared.list")
 
 
 def emulator() -> str:
     """qemu's emulator of AArch64 programs; the test is skipped where there is none, or no cross compiler."""
     found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
-    compilers = [shutil.which(f"{PREFIX}{name}") for name in ("gcc", "g++")]
+    compilers = [shutil.which(f"{PREFIX}{name}") for name in ("gcc", "g++", "gfortran")]
     if found is None or None in compilers or not SYSROOT.exists():
         pytest.skip(f"AArch64 programs can't be built or run: apt-get install {PACKAGES}")
     return found
@@ -41,18 +42,18 @@ class Aarch64:
     @property
     def environment(self) -> dict[str, str]:
         """For programs and rankcc."""
-        words = {"QEMU_LD_PREFIX": str(SYSROOT), "RANK_EMULATOR": self.emulator, "RANK_CC": f"{PREFIX}gcc"}
-        return {**os.environ, **words}
+        words = {"QEMU_LD_PREFIX": str(SYSROOT), "RANK_EMULATOR": self.emulator}
+        return {**os.environ, **words, "RANK_CC": f"{PREFIX}gcc", "RANK_FC": f"{PREFIX}gfortran"}
 
-    def built(self, method: str, *options: str) -> Path:
+    def built(self, method: str, *options: str, source: str = "program.c") -> Path:
         """The program of this folder."""
-        name = "-".join(("program", method, *(option.strip("-").replace("=", "_") for option in options)))
-        command = [self.runtime / "bin" / "rankcc", "--method", method, "-g", *options, HERE / "program.c", "-o"]
+        name = "-".join((source, method, *(option.strip("-").replace("=", "_") for option in options)))
+        compiler = self.runtime / "bin" / ("rankcc" if source.endswith(".c") else "rankfort")
+        command = [compiler, "--method", method, "-g", *options, HERE / source, "-o"]
 
         def make(folder: Path) -> None:
-            subprocess.run(
-                [str(word) for word in (*command, folder / "program")], check=True, env=self.environment, timeout=200
-            )
+            words = [str(word) for word in (*command, folder / "program")]
+            subprocess.run(words, cwd=folder, check=True, env=self.environment, timeout=200)
 
         return self.shared.made(name, make) / "program"
 
@@ -63,14 +64,13 @@ class Aarch64:
 
 
 def make_runtime(folder: Path) -> None:
-    tools = [f"{name}={PREFIX}{tool}" for name, tool in (("CC", "gcc"), ("CXX", "g++"), ("AR", "ar"), ("NM", "nm"))]
+    tools = [f"{name}={PREFIX}{tool}" for name, tool in TOOLS.items()]
     headers = [path.name for path in (ROOT / "runtime-hooks/embedded/mpi/include").glob("*.h")]
     wanted = [folder / "lib" / name for name in NEEDED]
-    wanted += [folder / "bin" / name for name in ("rankrun", "rankcc")]
-    wanted += [folder / "include" / name for name in headers]
+    wanted += [folder / "bin" / name for name in ("rankrun", "rankcc", "rankfort")]
+    wanted += [folder / "include" / name for name in (*headers, "mpi.mod")]
     command = ["make", "--silent", "-j2", "-C", ROOT / "runtime-hooks", f"OUT={folder}", *tools]
-    command += [f"OBJCOPY={PREFIX}objcopy", *wanted]
-    subprocess.run([str(word) for word in command], check=True, timeout=280)
+    subprocess.run([str(word) for word in (*command, *wanted)], check=True, timeout=280)
 
 
 @pytest.fixture(scope="session")

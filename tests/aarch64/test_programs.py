@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import TypeVar, Union
@@ -123,3 +124,22 @@ def test_a_snapshot_is_read_like_the_process(aarch64: Aarch64, start_job: StartJ
     with pieglobalsfind.open(snapshot=str(place)) as job:
         check_values(job, printed)
         check_stacks(job)
+
+
+FORTRAN = ("state::counted", "shared", "state::called::calls", "state::weights")
+
+
+@pytest.mark.parametrize("method", ["pie", "fs"])
+def test_fortran(aarch64: Aarch64, start_job: StartJob, method: str) -> None:
+    program = aarch64.built(method, source="program.f90")
+    running = start_job(*aarch64.command(method, program, RANKS), "hold", environment=aarch64.environment)
+    running.wait_for("2 205 3.5 14 42", timeout=200)
+    assert sorted(running.lines) == ["0 5 1.5 0 40", "1 105 2.5 7 41", "2 205 3.5 14 42"]
+    wait_until(lambda: all_wait(running.pid), running.stderr)
+    with pieglobalsfind.open(pid=running.pid) as job:
+        for rank in range(RANKS):
+            counted, shared, calls, weights = (known(job.globals(name)[rank]).text for name in FORTRAN)
+            assert (counted, shared, calls) == (str(5 + 100 * rank), str(7 * rank), str(40 + rank))
+            assert re.findall(r"[\d.]+", weights) == ["1.5"] * 5 + [str(1.5 + rank)]
+            if rank:
+                assert [frame.function for frame in job.stack(rank)][:2] == ["mpi_recv_", "MAIN__"]

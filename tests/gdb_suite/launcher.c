@@ -1,12 +1,13 @@
-/* launcher.c: PROGRAM.rankrun ARGUMENTS is `rankrun -n 3 PROGRAM ARGUMENTS`, so that a test may set all arguments. A
- * program with thread-local variables, which the default method refuses, is loaded once for every rank instead. */
+/* launcher.c: PROGRAM.rankrun/PATH/OF/PROGRAM ARGUMENTS is `rankrun -n 3 PROGRAM ARGUMENTS`, so that a test may set all
+ * arguments. A program with thread-local variables, which the default method refuses, is loaded once for every rank
+ * instead. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ENDING ".rankrun"
+#define ENDING ".rankrun/"
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
 int rank_runtime_main(int argc, char **argv);
@@ -29,10 +30,14 @@ static bool has_thread_locals(const char *program) {
 
 int main(int argc, char **argv) {
     char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1) - (ssize_t)strlen(ENDING);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0)
         return 2;
     program[length] = '\0';
+    char *end = strstr(program, ENDING);
+    if (!end)
+        return 2;
+    *end = '\0';
     char *first[] = {"rankrun", "-n", "3", "--method", has_thread_locals(program) ? "fs" : "pie", program};
     char *arguments[COUNT(first) + argc];
     memcpy(arguments, first, sizeof first);

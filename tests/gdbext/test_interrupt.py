@@ -212,7 +212,8 @@ tell("said", ask("break work"))
 (user,) = [one for one in gdb.breakpoints() if one.visible]
 tell("enabled", user.enabled)
 internal = [line for line in ask("maint info breakpoints").splitlines() if line.startswith("-")]
-tell("ours", len([line for line in internal if " breakpoint " in line and "rank_debug_event" not in line]))
+standing = ("rank_debug_event", "_dl_debug_state")
+tell("ours", len([line for line in internal if " breakpoint " in line and not any(each in line for each in standing)]))
 ask("enable")
 tell("stops", stops())
 """

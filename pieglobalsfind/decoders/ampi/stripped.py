@@ -28,13 +28,13 @@ from pieglobalsfind.decoders.ampi.threads import Living, living_threads, records
 from pieglobalsfind.elf.file import PT_TLS
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.target import MemoryMapping, Target
 
 REGION = "IsoRegion"  # {start, end} of isomalloc's range
 TLS = "CmiTLSGetDescription"  # only that of -tlsglobals
 PIE = "_Z14pieglobalsfindPv"  # only the loader of -pieglobals has it
 PT_GNU_EH_FRAME = 0x6474E550
+NAMING = "fcontext"  # threads of the other form name no entry, by which they are known here
 SLOTS = tuple(1 << bits for bits in range(12, 31))  # isomalloc's unit is a power of two; the largest that fits all
 MOST_GUESSES = 1 << 12
 FRAME_TABLE = b"\x01\x1b\x03\x3b"  # version, pcrel sdata4, udata4, datarel sdata4: what every linker writes
@@ -47,7 +47,7 @@ def find_stripped(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loa
         if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
                 elf = LoadedElf(target.read, mapping.start)
-                if elf.header.machine == EM_X86_64 and elf.symbol(EXPORTED) is not None:
+                if elf.header.processor.charm_context == NAMING and elf.symbol(EXPORTED) is not None:
                     return _loader(target, maps, elf, mapping.path)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue

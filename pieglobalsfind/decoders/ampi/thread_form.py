@@ -1,4 +1,4 @@
-"""The form of a thread of stock AMPI in memory: an fcontext on x86-64, a ucontext_t on AArch64.
+"""The form of a thread of stock AMPI in memory: an fcontext or a ucontext_t, as Charm++ has it on the processor.
 
 Takes a loader; tells what in memory has the form, and where the registers are saved. Sources: Charm++'s
 src/conv-core/threads.C (struct CthThreadStruct, CthCreateInner), its conv-mach.h of netlrts-linux-x86_64 and -arm8.
@@ -7,23 +7,16 @@ src/conv-core/threads.C (struct CthThreadStruct, CthCreateInner), its conv-mach.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.loader import Loader, word
-from pieglobalsfind.machine.aarch64 import AARCH64
-from pieglobalsfind.machine.processor import Layout
-from pieglobalsfind.machine.x86_64 import FCONTEXT_WITH_GUARD, X86_64
+from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import Region
 from pieglobalsfind.target import Target
 
-FCONTEXT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
-SAVED_PC, SAVED_SIZE = (
-    next(rule.offset for rule in FCONTEXT if rule.dwarf_register == number)
-    for number in (X86_64.pc, X86_64.stack_pointer)
-)
 WORDS = struct.Struct("<QQQQQ")
 ENTRY = 8  # bytes before the entry in it
 BUCKET = 24  # bits of an address that several functions do not have in common
@@ -48,6 +41,11 @@ class Form:
     loader: Loader
 
     @property
+    def processor(self) -> Processor:
+        """The loader's."""
+        return self.loader.elf.header.processor
+
+    @property
     def size(self) -> int:
         """The bytes of the words."""
         return WORDS.size
@@ -55,7 +53,11 @@ class Form:
     @property
     def layout(self) -> Layout:
         """How contexts save registers."""
-        return FCONTEXT
+        return self.processor.contexts[self.processor.charm_context][-1]
+
+    @cached_property
+    def _offsets(self) -> Mapping[int, int]:
+        return {rule.dwarf_register: rule.offset for rule in self.layout}
 
     @property
     def context_moves(self) -> bool:
@@ -64,7 +66,7 @@ class Form:
 
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
-        return word(target, signature.context + SAVED_PC)
+        return word(target, signature.context + self._offsets[self.processor.pc])
 
     def signature(self, data: bytes, at: int, address: int) -> Optional[Signature]:
         """The signature at offset `at` of bytes that lie at `address`, None if there is none."""
@@ -72,7 +74,7 @@ class Form:
             return None
         context, entry, end, _, size = WORDS.unpack_from(data, at)
         stack = Region(end - size, size)
-        is_stack = 0 < size < end and stack.start <= context <= end - SAVED_SIZE
+        is_stack = 0 < size < end and stack.start <= context <= end - self._offsets[self.processor.stack_pointer]
         return Signature(address + at, context, entry, stack) if is_stack and self._fits(entry, stack) else None
 
     def _fits(self, entry: int, stack: Region) -> bool:
@@ -113,18 +115,13 @@ class UcontextForm(Form):
     """The beginning of a ucontext_t: {flags, no link, start of stack, its flags, size}; no word is the entry."""
 
     @property
-    def layout(self) -> Layout:
-        """How contexts save registers."""
-        return self.loader.elf.header.processor.contexts["ucontext"][0]
-
-    @property
     def context_moves(self) -> bool:
         """Whether the first word names the context: the words are its beginning."""
         return False
 
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
-        processor = self.loader.elf.header.processor
+        processor = self.processor
         words = {rule.dwarf_register: word(target, signature.context + rule.offset) for rule in self.layout}
         words[processor.pc] &= processor.code_mask
         return processor.resumed(target.read, words)[processor.pc]
@@ -151,6 +148,9 @@ class UcontextForm(Form):
                     yield signature
 
 
+FORMS = {"fcontext": Form, "ucontext": UcontextForm}  # by the kind of context
+
+
 def form_of(loader: Loader) -> Form:
     """The form that Charm++'s threads have on the loader's processor."""
-    return UcontextForm(loader) if loader.elf.header.machine == AARCH64.elf_machine else Form(loader)
+    return FORMS[loader.elf.header.processor.charm_context](loader)

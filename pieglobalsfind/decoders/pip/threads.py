@@ -19,7 +19,6 @@ from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets import in_address_space
 
-SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
 MOST_WORDS = 128  # of a record, or of what it points to
 DEPTH = 2
 MOST_POINTERS = 1 << 18  # that are followed, of all records: those of real ones hold a few dozen each
@@ -55,7 +54,7 @@ def find(
     """
 
     def is_block(address: int) -> bool:
-        return address in listed if processor.tls_is_above else _is_block(target, address)
+        return address in listed if processor.self_at is None else _is_block(target, address, processor.self_at)
 
     left = iter(range(MOST_POINTERS))
     ways = {number: _ways(target, record, size, area, left, is_block) for number, record in records.items()}
@@ -100,12 +99,12 @@ def _words(target: Target, start: int, length: int) -> Iterator[tuple[int, int]]
     yield from ((8 * at, one) for at, one in enumerate(struct.unpack(f"<{count}Q", data)) if one and one % 8 == 0)
 
 
-def _is_block(target: Target, address: int) -> bool:
+def _is_block(target: Target, address: int, self_at: int) -> bool:
     try:
-        data = target.read(address, SELF_AT + 8)
+        data = target.read(address, self_at + 8)
     except MemoryUnreadable:
         return False
-    return data[:8] == data[SELF_AT:] == struct.pack("<Q", address)
+    return data[:8] == data[self_at:] == struct.pack("<Q", address)
 
 
 def _thread(

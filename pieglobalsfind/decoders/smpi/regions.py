@@ -20,7 +20,6 @@ from pieglobalsfind.target import MemoryMapping, Target
 EXTENSION = "_ZN7simgrid4smpi8ActorExt12EXTENSION_IDE"
 MOST_EXTENSIONS = 256
 RECORD_WORDS, FEWEST_WORDS = 48, 8
-PAGE = 4096
 
 
 def data_segment(loaded: LoadedElf, maps: Sequence[MemoryMapping]) -> Region:
@@ -29,10 +28,13 @@ def data_segment(loaded: LoadedElf, maps: Sequence[MemoryMapping]) -> Region:
     protected = [header.end for header in loaded.program_headers if header.type == PT_GNU_RELRO]
     if not written:
         return Region(0, 0)
-    start = max([written[0].vaddr & -PAGE, *(-(-end // PAGE) * PAGE for end in protected)]) + loaded.load_bias
-    end = -(-written[-1].end // PAGE) * PAGE + loaded.load_bias
-    is_there = any(mapping.start == start for mapping in maps)
-    return Region(start, end - start) if is_there and start < end else Region(0, 0)
+    starts = {mapping.start for mapping in maps}
+    for page in loaded.header.processor.page_sizes:
+        start = max([written[0].vaddr & -page, *(-(-end // page) * page for end in protected)]) + loaded.load_bias
+        end = -(-written[-1].end // page) * page + loaded.load_bias
+        if start in starts and start < end:
+            return Region(start, end - start)
+    return Region(0, 0)
 
 
 def redirections(

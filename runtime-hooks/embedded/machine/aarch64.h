@@ -148,4 +148,15 @@ static inline void machine_write_features(FILE *file) {
     fprintf(file, "%lx-%lx", getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
 }
 
+/* In assembler: writes what is between the labels 1 and 2 to standard error, and ends the process with 2. */
+#define MACHINE_WRITE_AND_EXIT(write, exit_group)                                                                      \
+    "    mov x8, #" write "\n"                                                                                         \
+    "    mov x0, #2\n"                                                                                                 \
+    "    adr x1, 1f\n"                                                                                                 \
+    "    mov x2, #2f - 1f\n"                                                                                           \
+    "    svc #0\n"                                                                                                     \
+    "    mov x8, #" exit_group "\n"                                                                                    \
+    "    mov x0, #2\n"                                                                                                 \
+    "    svc #0\n"
+
 #endif

@@ -172,4 +172,15 @@ static inline void machine_write_features(FILE *file) {
     fprintf(file, "%x-%x-%x-%x", ecx, edx, ebx, ecx7);
 }
 
+/* In assembler: writes what is between the labels 1 and 2 to standard error, and ends the process with 2. */
+#define MACHINE_WRITE_AND_EXIT(write, exit_group)                                                                      \
+    "    mov $" write ", %eax\n"                                                                                       \
+    "    mov $2, %edi\n"                                                                                               \
+    "    lea 1f(%rip), %rsi\n"                                                                                         \
+    "    mov $2f - 1f, %edx\n"                                                                                         \
+    "    syscall\n"                                                                                                    \
+    "    mov $" exit_group ", %eax\n"                                                                                  \
+    "    mov $2, %edi\n"                                                                                               \
+    "    syscall\n"
+
 #endif

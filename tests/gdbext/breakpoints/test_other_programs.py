@@ -84,6 +84,30 @@ tell("hits", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
 
 
 @several_inferiors
+def test_a_called_function_stops_at_a_breakpoint(session: Session, rankrun: Path, ticks: Path, plain: Path) -> None:
+    """GDB aborts if it is made to forget the stop while it waits for the call's end."""
+    script = f"""
+ask("break main")
+ask("run")
+ask("add-inferior -exec {plain}")
+ask("inferior 2")
+ask("run")
+ask("break count")
+refusal = ask("print count()")
+tell("stopped", ["stopped while in a function called from GDB" in refusal, functions()])
+ask("inferior 1")
+ask("inferior 2")
+ask("finish")
+tell("finished", [functions(), value("calls")])
+"""
+    with_ranks = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
+    without = session.run(script, "--args", plain, source=False)
+    for when in ("stopped", "finished"):
+        assert with_ranks[when] == without[when]
+    assert without["stopped"][0]
+
+
+@several_inferiors
 @pytest.mark.parametrize("always_inserted", ["on", "off"])
 def test_a_program_without_ranks_is_left_alone(
     session: Session, rankrun: Path, ticks: Path, plain: Path, always_inserted: str

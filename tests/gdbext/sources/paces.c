@@ -46,8 +46,9 @@ int main(int argc, char **argv) {
 #ifdef ALONE
     /* The last rank completes MPI_Init, and goes on first. */
     for (int i = 0; i < ALONE; i++) {
-        pacer = (ALONE - 1 + i) % ALONE;
+        pacer = -1; /* no rank's: what a watchpoint of one sees now is not its own */
         paced = 0;
+        pacer = (ALONE - 1 + i) % ALONE;
         walk(turns);
     }
 #else

@@ -66,6 +66,18 @@ def test_a_file_that_nothing_speaks_for(tmp_path: Path) -> None:
         CoreTarget(name).read(BASE + PAGE, 16)
 
 
+@pytest.mark.parametrize("page", [4096, 16384, 65536])
+def test_what_follows_a_file_in_its_last_page(page: int, tmp_path: Path) -> None:
+    """Zeros up to the page's end, however large the process's pages are, and nothing after it."""
+    data = shared_object()
+    path, extent, end = written(tmp_path, data, "library.so"), 1 << 17, -(-len(data) // page) * page
+    memory = (Memory(BASE, extent, data[:PAGE], 5),)
+    target = CoreTarget(written(tmp_path, core(memory, (File(BASE, BASE + extent, 0, path),), (), 183, ((6, page),))))
+    assert target.read(BASE + end - 8, 8) == bytes(8)
+    with pytest.raises(MemoryUnreadable, match="it is mapped beyond the end"):
+        target.read(BASE + end, 8)
+
+
 def test_a_moved_file(tmp_path: Path) -> None:
     path, name = with_library(tmp_path, shared_object()[:PAGE])
     moved = tmp_path / "elsewhere.so"

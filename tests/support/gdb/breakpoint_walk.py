@@ -29,8 +29,9 @@ from tests.support.running import built
 
 SOURCE = Path(__file__).resolve().parents[2] / "gdbext" / "sources" / "paces.c"
 RANKS = 4
-TURNS = 3
+TURNS = 40  # of each rank: a walk that is longer than the program spends its time on new starts
 FUNCTIONS = ("pace_up", "pace_down", "pace_about")
+START = "tbreak walk"  # before each run, which would pass no breakpoint where all are gone
 CONDITIONS = ("turn == 1", "pacer == 2", "paced > 4", "turn + pacer == 3", "no_such_name == 1", "$_rank_no_such(1)")
 
 SECONDS_A_STEP = 20  # at most: once the program has ended each step runs it again, which takes processor time
@@ -50,12 +51,16 @@ def stopped_in():
 def breakpoints():
     found = []
     for one in sorted(gdb.breakpoints(), key=lambda one: abs(one.number)):
-        hits = value(f"$_rank_hits({one.number})") if JOB else one.hit_count
+        watches = is_watchpoint(one.number)  # its condition is by address once symbols have moved
+        hits = value(f"$_rank_hits({one.number})") if JOB and not watches else one.hit_count
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
-                      one.ignore_count, one.condition or "", one.commands or "", hits])
+                      one.ignore_count, "" if watches else one.condition or "", one.commands or "", hits])
     return sorted([one for one in found if one[0]]) + sorted(one for one in found if not one[0])
 
 def note(said=""):
+    if not is_running():  # another run's watchpoints would be of other ranks than the process's
+        for one in watchpoints():
+            one.delete()
     at = []
     if gdb.selected_inferior().pid and gdb.selected_thread() is not None:
         names, sal = stopped_in(), gdb.selected_frame().find_sal()
@@ -66,15 +71,32 @@ def note(said=""):
 def is_running():
     return bool(gdb.selected_inferior().pid)
 
+def watchpoints():
+    return [one for one in gdb.breakpoints() if one.type in (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)]
+
+def is_watchpoint(number):
+    return any(one.number == number for one in watchpoints())
+
+def watch(kind):
+    "The variable of one rank, which the process has for all; the processor has room for four."
+    if is_running() and len(watchpoints()) < 3:
+        gdb.execute(f"{kind} -l paced if pacer == {value('pacer')}")
+
+def condition(number, command):
+    "A watchpoint keeps its own, which stands for its rank."
+    if not is_watchpoint(number):
+        gdb.execute(command)
+
 def finish():
     "Not into `main`, which the two programs do not share."
     if is_running() and "walk" in stopped_in()[1:]:
         gdb.execute("finish")
 
 def act(command):
-    if not is_running() and command != "tbreak walk":
-        command = "run"
     try:
+        if not is_running():
+            gdb.execute(START, to_string=True)
+            command = "run"
         gdb.execute(command, to_string=True)
         said = ""
     except (gdb.error, gdb.GdbError) as error:
@@ -114,7 +136,7 @@ class Walk:
 def walk_of(seed: int, steps: int) -> Walk:
     """The walk of a seed: it begins at the first stop in the program."""
     dice = random.Random(seed)
-    return Walk(seed, ("tbreak walk", "run", *(step(dice) for _ in range(steps)), "delete", "continue"))
+    return Walk(seed, ("run", *(step(dice) for _ in range(steps)), "delete", "continue"))
 
 
 def step(dice: random.Random) -> str:
@@ -122,7 +144,7 @@ def step(dice: random.Random) -> str:
     number = dice.randint(1, 12)
     function, count = dice.choice(FUNCTIONS), dice.randint(1, 5)
     line = dice.choice(lines_of_code())
-    condition = dice.choice(CONDITIONS)
+    condition, holds = dice.choice(CONDITIONS), dice.choice(CONDITIONS[:4])
     making = [
         f"break {function}",
         f"break paces.c:{line}",
@@ -132,6 +154,8 @@ def step(dice: random.Random) -> str:
         f"hbreak {function}",
         "rbreak ^pace_[ud]",
         "catch syscall getppid",
+        "python watch('watch')",
+        "python watch('awatch')",
         f'python gdb.Breakpoint("{function}")',
         f'python gdb.Breakpoint("{function}", internal=True)',
         f'python gdb.Breakpoint("{function}", temporary=True)',
@@ -147,14 +171,14 @@ def step(dice: random.Random) -> str:
         f"disable {number}",
         f"delete {number}",
         f"ignore {number} {count}",
-        f"condition {number} {condition}",
-        f"condition {number}",
+        f"python condition({number}, 'condition {number} {condition}')",
+        f"python condition({number}, 'condition {number}')",
         f"clear {function}",
         "enable",
         f"python gdb.execute('commands {number}\\nsilent\\nset $seen = $seen + 1\\nend')",
         f"python gdb.execute('commands {number}\\nset $seen = $seen + 1\\ncontinue\\nend')",
         f"python gdb.execute('commands {number}\\nend')",
-        f'interpreter-exec mi "-break-condition {number} {dice.choice(CONDITIONS[:4])}"',
+        f"""python condition({number}, 'interpreter-exec mi "-break-condition {number} {holds}"')""",
         f'interpreter-exec mi "-break-after {number} {count}"',
         f'interpreter-exec mi "-break-disable {number}"',
         f'interpreter-exec mi "-break-enable {number}"',
@@ -176,7 +200,7 @@ def notes_of(gdb: Path, walk: Walk, programs: Programs, folder: Path, is_job: bo
     """What a walk has come to; with `typed` its commands are typed at a terminal."""
     script = folder / "script.py"
     load = f"gdb.execute('source {EXTENSION}')\n" if is_job else ""
-    script.write_text(f"{PRELUDE}{load}JOB = {is_job}\ngdb.execute('set $seen = 0')\n{NOTING}")
+    script.write_text(f"{PRELUDE}{load}JOB = {is_job}\nSTART = {START!r}\ngdb.execute('set $seen = 0')\n{NOTING}")
     program = [built("rankrun"), "-n", RANKS, programs.job] if is_job else [programs.alone]
     words = ["-x", script, "--args", *program, TURNS]
     if typed:
@@ -204,7 +228,9 @@ def typed_notes(gdb: Path, walk: Walk, folder: Path, words: list[object]) -> lis
         user.wait_for(PROMPT)
         notes: list[Any] = []
         for command in walk.commands:
-            is_over = len(notes) > 1 and not notes[-1][1]
+            is_over = not notes or not notes[-1][1]
+            if is_over:
+                user.ask(START)
             user.ask("run" if is_over else command)
             user.ask("python note()")
             notes = json.loads(path.read_text())["notes"]
