@@ -26,6 +26,7 @@ from .tls_words import ANY_BLOCK, TlsWords, tls_words
 
 LARGEST_FUNCTION = 1 << 24  # bytes
 MASK = (1 << 64) - 1
+MOVED = 1 << 64  # of an address that arithmetic has changed: only its variable is known, not where in it
 MOST_PASSES = 20  # over one function
 # x86-64 psABI, figure 3.4
 KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
@@ -165,9 +166,13 @@ class CodeReader:
             block = self._tls.modules.get(self._held.get("rdi", 0))  # the argument of __tls_get_addr
             held = None if block is None else ("rax", block)
             self._held = {name: place for name, place in self._held.items() if name in KEPT_BY_CALLS}
-        if instruction.mnemonic not in ARITHMETIC or self._moves_thread_pointer(instruction, operands):
-            for register in instruction.regs_access()[1]:
-                self._held.pop(wide(instruction.reg_name(register)), None)
+        is_arithmetic = instruction.mnemonic in ARITHMETIC and not self._moves_thread_pointer(instruction, operands)
+        for register in instruction.regs_access()[1]:
+            name = wide(instruction.reg_name(register))
+            if is_arithmetic and name in self._held:
+                self._held[name] |= MOVED
+            else:
+                self._held.pop(name, None)
         if held is not None:
             self._held[held[0]] = held[1]
             self._accessed.discard(held[0])
@@ -252,6 +257,8 @@ class CodeReader:
         named = [name for name in known if len(known) == 1 or self._held[name] != self._tls.pointer]
         if len(named) != 1:
             return None
+        if self._held[named[0]] & MOVED:  # perhaps past the variable's end, and this place before the end
+            return self._tls.in_block(self._held[named[0]] & MASK)
         place = self._tls.in_block((self._held[named[0]] + memory.disp) & MASK)
         if not (memory.base and memory.index) or len(known) == 2:
             return place
@@ -267,6 +274,7 @@ class CodeReader:
         """Enter the function for the variable that has the byte at `place`, if one has."""
         if place is None or not self._notes:
             return
+        place &= MASK
         at = bisect_right(self._starts, place) - 1
         if at >= 0 and self._extents[at][0] <= place < sum(self._extents[at]):
             uses.setdefault(self._extents[at][0], set()).add(self._function)

@@ -41,6 +41,9 @@ __attribute__((noinline)) void choose(int n) {
     case 8: pair.a = 4; break;
     }
 }
+static int table[32] __attribute__((used)), before[32] __attribute__((used));
+__asm__(".text; .globl walk; .type walk, @function; walk: lea table+8(%rip), %rax; add $72, %rax;"
+        "movl $1, -40(%rax); ret; .size walk, .-walk"); /* a pointer that has moved, and a place before it */
 int few[3];
 double pairs[8], rate;
 __attribute__((noinline)) void short_array(int n) { few[n] += n; }
@@ -109,6 +112,8 @@ EXPECTED: dict[str, dict[str, tuple[list[str], list[str]]]] = {
         "waits": (["put"], []),
         "room": (["put"], []),
         "lent": ([], ["main"]),
+        "table": (["walk"], []),
+        "before": ([], []),
         "few": (["short_array"], []),
         "pairs": (["vectors"], []),
         "rate": (["back"], []),
