@@ -58,7 +58,7 @@ class ConditionNames:
         self._added = added
         if re.search(QUOTED_SCOPE, condition):
             raise self._refusal(condition)
-        return re.sub(names_pattern(), lambda found: self._own(found, condition), condition)
+        return re.sub(names_pattern(), lambda match: self._own(match, condition), condition)
 
     def _own(self, match: re.Match[str], condition: str) -> str:
         name, member = match["name"], match.groupdict().get("member")

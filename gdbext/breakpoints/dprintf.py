@@ -106,7 +106,7 @@ def listed() -> Iterator[Dprintf]:
     """Yield those that GDB has."""
     for number, _, enabled, rest in BLOCK.findall(execute("info breakpoints") + "\n"):
         condition, ignored, command = CONDITION.search(rest), IGNORED.search(rest), COMMAND.search(rest)
-        places = tuple((one.address, one.enabled) for one in printed_locations(int(number)))
+        places = tuple((location.address, location.enabled) for location in printed_locations(int(number)))
         count = [int(ignored[1]) if ignored else 0]
         yield Dprintf(
             number=int(number),

@@ -120,15 +120,15 @@ class RankBreakpoints:
 
     def _places(self, moment: ProcessView, user: gdb.Breakpoint) -> frozenset[CodePlace]:
         """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
-        found = set()
+        places = set()
         for location in locations_in(user, self._inferior):
             owner = moment.translator.owner(location.address)
             if not location.enabled and is_stub(location.address):
                 continue
             if owner.object is not None and moment.table.objects[owner.object].privatized:
-                found.add(CodePlace(owner.object, owner.offset))
-        if found or not user.pending:
-            self._followed[user.number] = frozenset(found)
+                places.add(CodePlace(owner.object, owner.offset))
+        if places or not user.pending:
+            self._followed[user.number] = frozenset(places)
         return self._followed.get(user.number, frozenset())
 
     def _shared(self, moment: ProcessView, user: gdb.Breakpoint) -> Iterator[int]:

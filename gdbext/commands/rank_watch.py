@@ -61,9 +61,9 @@ def shared_address(moment: ProcessView, number: int, expression: str) -> Optiona
     address = gdb.parse_and_eval(expression).address
     if moment.table.method != MAPPED or address is None:
         return None
-    for one in moment.rank(number).placements:
-        if isinstance(one, Redirect) and int(address) in Region(one.storage, one.size):
-            return one.original + int(address) - one.storage
+    for placement in moment.rank(number).placements:
+        if isinstance(placement, Redirect) and int(address) in Region(placement.storage, placement.size):
+            return placement.original + int(address) - placement.storage
     return None
 
 

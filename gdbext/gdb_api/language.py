@@ -59,11 +59,6 @@ def follow_frame() -> None:
         execute("set language auto")
 
 
-def always_ends_at_main_program() -> bool:
-    """Whether GDB ends a backtrace at Fortran's main program, also where the innermost frame is of another language."""
-    return int(gdb.VERSION.partition(".")[0]) >= 14
-
-
 def is_fortran(frame: Any) -> bool:
     """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
     if hasattr(frame, "language"):

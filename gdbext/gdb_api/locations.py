@@ -78,7 +78,7 @@ def printed_locations(number: int) -> list[PrintedLocation]:
     """Where the breakpoint of a number stands, by what GDB prints of it."""
     here = str(gdb.selected_inferior().num)
     return [
-        PrintedLocation(name, enabled == "y", int(address, 16), [int(one) for one in (groups or here).split(", ")])
+        PrintedLocation(name, enabled == "y", int(address, 16), [int(word) for word in (groups or here).split(", ")])
         for name, enabled, address, groups in re.findall(PRINTED, execute(f"maint info breakpoints {number}"))
     ]
 

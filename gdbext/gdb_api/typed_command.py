@@ -23,7 +23,7 @@ def typed_numbers(command: str) -> Optional[list[range]]:
     """
     history = execute("show commands").splitlines()
     match = re.fullmatch(rf" *\d+ +{command} +({LIST}) *", history[-1]) if history else None
-    return None if match is None else [numbers(one) for one in re.split(r"[ ,]+", match[1])]
+    return None if match is None else [numbers(word) for word in re.split(r"[ ,]+", match[1])]
 
 
 def typed_option(command: str, option: str) -> str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional, Union
 
 import gdb
 
-from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.progress import Progress
@@ -29,9 +27,6 @@ from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent, Owner
 from pieglobalsfind.stacks.frame import Frame
 
-if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.backtraces.quick_backtraces import QuickBacktraces
-
 RESULT = "_rank_value"  # the convenience variable through which values, or their addresses, are printed
 ADDRESS = 1 << 64
 
@@ -42,10 +37,6 @@ class GdbDebugger(RankVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.progress = Progress()
-        self._quick: dict[int, QuickBacktraces] = {}  # by inferior
-
-    def _has_returned(self) -> None:
-        self._quick.clear()
 
     @property
     def width(self) -> int:
@@ -180,10 +171,6 @@ class GdbDebugger(RankVisitor):
 
     def execute(self, rank: int, command: str) -> str:
         """Run one of GDB's commands in a rank and return its output."""
-        if re.fullmatch(frame_style.BACKTRACE, command):
-            with self.returning():
-                self._go_to(rank)
-                return self._backtraces().text(rank, command)
         with self.visiting(rank), self._applying(rank), self.selection.explaining_calls():
             return execute(command)
 
@@ -195,15 +182,6 @@ class GdbDebugger(RankVisitor):
             yield
         finally:
             self._applied = before
-
-    def _backtraces(self) -> QuickBacktraces:
-        """They live until the user's command ends: what the user sets later may change how frames look."""
-        from gdbext.backtraces.quick_backtraces import QuickBacktraces
-
-        number = gdb.selected_inferior().num
-        if number not in self._quick:
-            self._quick[number] = QuickBacktraces(self)
-        return self._quick[number]
 
 
 def has_parts(kind: gdb.Type) -> bool:

@@ -131,13 +131,13 @@ class Inferiors:
         A step over the fork goes on there, and ends where GDB knows the frame: it needs symbols before there is a stop.
         """
         here = gdb.selected_inferior()
-        known = [state for number, state in self._states.items() if number != here.num and state.focus.has_out(path)]
-        if not known or not here.pid or connection_kind(here) != "native":
+        states = [state for number, state in self._states.items() if number != here.num and state.focus.has_out(path)]
+        if not states or not here.pid or connection_kind(here) != "native":
             return
         from pieglobalsfind.jobs import processes
 
         parent = processes.parent(here.pid)
-        for state in known:
+        for state in states:
             if state.pid == parent and not self.state().focus.paths:
                 self.state().focus.inherit(state.focus)
 
@@ -271,7 +271,7 @@ def enter(number: int) -> None:
         found = next((inferior for inferior in gdb.inferiors() if inferior.num == number), None)
         threads = found.threads() if found is not None else ()
         if threads:
-            min(threads, key=lambda one: one.num).switch()
+            min(threads, key=lambda thread: thread.num).switch()
         else:
             execute(f"with suppress-cli-notifications on -- inferior {number}")
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Optional
 import gdb
 import gdb.unwinder
 
-from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.processor import processor
+from gdbext.selection import frame_style
 from pieglobalsfind.model import Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick

@@ -89,15 +89,11 @@ class RankVisitor:
 
     def folded(self, frames: Iterable[Item], frame_of: Callable[[Item], gdb.Frame]) -> Folded[Item]:
         """Frames of a rank, or what stands for them, without the runtime's own if the user wants that."""
-        return self.folded_at(frames, lambda one: frame_of(one).pc())
-
-    def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
-        """The same of whatever has a pc."""
         from pieglobalsfind.session.runtime_frames import Folded, fold
 
         if not self.folds_runtime or self.selection.rank is None:
-            return Folded(0, iter(items))
-        return fold(self.moment(), items, pc_of)
+            return Folded(0, iter(frames))
+        return fold(self.moment(), frames, lambda item: frame_of(item).pc())
 
     def state(self) -> InferiorState:
         """Of the selected inferior."""
@@ -249,7 +245,6 @@ class RankVisitor:
             yield
         finally:
             home, self._home, self._is_visiting = self._home, None, False
-            self._has_returned()
             if home is not None and home.runs == self.inferiors.runs:  # else what was selected is no more
                 with uninterrupted():
                     self._return(home)
@@ -303,9 +298,6 @@ class RankVisitor:
             if home is not None and home.rank == rank:
                 select_level(home.level)
             yield
-
-    def _has_returned(self) -> None:
-        """The user's command is about to end."""
 
     @property
     def in_focus(self) -> Optional[int]:

@@ -63,10 +63,12 @@ class Displays:
 
     def save(self) -> None:
         """GDB is about to delete them."""
-        for one in listed():
-            enabled = one.enabled or one.number in self._resting
-            form = _raw_form(one) if one.number in self._raw else one.form
-            self._lost.append(Display(self._first.pop(one.number, one.number), enabled, form, one.expression))
+        for display in listed():
+            enabled = display.enabled or display.number in self._resting
+            form = _raw_form(display) if display.number in self._raw else display.form
+            self._lost.append(
+                Display(self._first.pop(display.number, display.number), enabled, form, display.expression)
+            )
         self._lost.sort(key=lambda one: one.number)
         self._resting.clear()
         self._raw.clear()

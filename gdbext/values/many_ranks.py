@@ -15,11 +15,10 @@ from typing import Optional, Protocol, Union
 
 import gdb
 
-from gdbext.backtraces.argument_text import REFERENCES, SymbolNames, bare_type
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import is_core
-from gdbext.values.printed_types import is_plain_gdb, is_self_contained, may_select_static
+from gdbext.values.printed_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import ExpressionValue
@@ -101,6 +100,21 @@ class Template:
     form: str
     places: tuple[tuple[int, Union[Variable, RankNumber], gdb.Type], ...]
     has_names: bool
+
+
+class SymbolNames:
+    """` <symbol+4>` after addresses, as GDB has it."""
+
+    def __init__(self) -> None:
+        self._pointer = gdb.lookup_type("void").pointer()
+        self._known: dict[int, str] = {}
+
+    def after(self, address: int) -> str:
+        """Return what GDB prints after a pointer's number: ` <symbol+4>`, or ""."""
+        if address not in self._known:
+            text = gdb.Value(address).cast(self._pointer).format_string()
+            self._known[address] = text.removeprefix(f"{address:#x}")
+        return self._known[address]
 
 
 class ManyRanks:
@@ -256,7 +270,7 @@ class ManyRanks:
             is_checked = True
             text: Optional[str] = value.text
             if template.has_names and frame is not first:
-                text = named(value.text, Addresses.of(frame.rank, first.rank), names.behind)
+                text = named(value.text, Addresses.of(frame.rank, first.rank), names.after)
             if text is not None:
                 found[frame.rank.rank] = ExpressionValue(text, value.address)
         return found

@@ -12,8 +12,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.backtraces.argument_text import REFERENCES, bare_type
-
+REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 AGGREGATES = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION)
 DEEPEST = 20  # types in types that are followed
 MOST_TYPES = 1_000
@@ -35,6 +34,11 @@ def is_plain_gdb() -> bool:
     if any(bool(gdb.parameter(name)) != value for name, value in PERMITTED.items()):
         return False
     return all(name_of(printer) in PRINTERS for printer in printers())
+
+
+def bare_type(type_: gdb.Type) -> gdb.Type:
+    """Return a type without typedefs, const and volatile."""
+    return type_.strip_typedefs().unqualified()
 
 
 def printers() -> Iterator[object]:

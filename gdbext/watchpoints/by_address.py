@@ -44,7 +44,7 @@ def by_address(expression: str) -> Optional[str]:
     texts = {name: value_place.text for name, value_place in places.items() if value_place is not None}
     return re.sub(
         names_pattern(),
-        lambda found: f"({texts[found['name']]})" if found["name"] in texts else found[0],
+        lambda match: f"({texts[match['name']]})" if match["name"] in texts else match[0],
         expression,
     )
 

@@ -212,7 +212,7 @@ def caller() -> Optional[tuple[int, int]]:
 def spelled(home: WatchedPlace, place: ValuePlace) -> str:
     """The place as the user calls it, where that still means it."""
     with suppress(gdb.error):
-        found = gdb.parse_and_eval(f"&({home.text})")
-        if int(found) % (1 << 64) == place.address:
+        value = gdb.parse_and_eval(f"&({home.text})")
+        if int(value) % (1 << 64) == place.address:
             return home.text
     return place.text

@@ -86,7 +86,9 @@ def object_rows(job: Job, elf_object: Object, every: bool, choose: Optional[Choo
 def rows_of(job: Job, elf_object: Object, several: Iterable[Variables]) -> list[VariableRow]:
     """A row for each variable."""
     pristine = job.pristine(elf_object)
-    return [VariableRow(elf_object, variables.types, one, pristine) for variables in several for one in variables]
+    return [
+        VariableRow(elf_object, variables.types, variable, pristine) for variables in several for variable in variables
+    ]
 
 
 def root_rows(elf_object: Object, known: Union[Variables, Absent]) -> ObjectRows:

@@ -181,7 +181,7 @@ def is_rewritten(original: bytes, content: bytes, first: int, moved: tuple[Place
         if original[at : at + WORD.size] == content[at : at + WORD.size]:
             continue
         (old,), (new,) = WORD.unpack_from(original, at), WORD.unpack_from(content, at)
-        if not any(isinstance(one, Rebase) and is_moved(one, old, new) for one in moved):
+        if not any(isinstance(rebase, Rebase) and is_moved(rebase, old, new) for rebase in moved):
             return False
         restored[at : at + WORD.size] = original[at : at + WORD.size]
     return restored == original

@@ -124,9 +124,9 @@ def relro_bytes(job: Job, elf_object: Object) -> int:
 
 def _rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload:
     copies = Sections()
-    for one in rank.placements:
-        if isinstance(one, Rebase) and one.object is not None:
-            copies = copies.plus(own_sections(job, one, sections.get(one.object, Sections())))
+    for rebase in rank.placements:
+        if isinstance(rebase, Rebase) and rebase.object is not None:
+            copies = copies.plus(own_sections(job, rebase, sections.get(rebase.object, Sections())))
     notes: list[str] = []
     heap_used, heap_free = _heap_bytes(rank, notes)
     stack_used, stack_unused = stack_bytes(job, rank, notes)

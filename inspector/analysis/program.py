@@ -108,7 +108,11 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((header for header in elf.program_headers if header.type == PT_TLS), None)
         kinds = file.processor.relocations
-        words = [one.offset for one in file.relocations() if one.type in (kinds.absolute, kinds.relative)]
+        words = [
+            relocation.offset
+            for relocation in file.relocations()
+            if relocation.type in (kinds.absolute, kinds.relative)
+        ]
         return Facts(
             path=path,
             variables=wanted,

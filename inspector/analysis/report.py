@@ -170,7 +170,7 @@ def rank_as_json(holding: Holding) -> dict[str, Any]:
             "tag": waiting.tag,
             "communicator": waiting.communicator,
             "sent": waiting.is_sent,
-            "others": [{"peer": one.peer, "tag": one.tag, "sent": one.is_sent} for one in waiting.others],
+            "others": [{"peer": other.peer, "tag": other.tag, "sent": other.is_sent} for other in waiting.others],
             "needs_one": waiting.needs_one,
         },
         "switches": None if isinstance(holding.switches, Absent) else holding.switches,

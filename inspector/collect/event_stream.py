@@ -49,7 +49,9 @@ class HostRound:
 def timed(notices: list[Notice]) -> tuple[tuple[int, Notice], ...]:
     """Notices with their times."""
     offset = time.time_ns() - time.monotonic_ns()
-    return tuple((one.realtime if isinstance(one, Event) else one.monotonic + offset, one) for one in notices)
+    return tuple(
+        (notice.realtime if isinstance(notice, Event) else notice.monotonic + offset, notice) for notice in notices
+    )
 
 
 def past(rounds: Rounds) -> tuple[tuple[int, Notice], ...]:
@@ -101,7 +103,9 @@ class HostStreams:
     def ready(self, until: int) -> Iterator[Notice]:
         """What was heard of up to a time, in order."""
         owners = {
-            one.index: place for place in sorted(self.begins, reverse=True) for one in self.begins[place].processes
+            process.index: place
+            for place in sorted(self.begins, reverse=True)
+            for process in self.begins[place].processes
         }
         while self._held and self._held[0][0] <= until:
             _, place, _, notice = heapq.heappop(self._held)
@@ -110,15 +114,15 @@ class HostStreams:
 
     def heading(self) -> EventHeading:
         """What all collectors have said; raises `SeveralJobsError` if they follow several."""
-        told = [self.begins[place] for place in sorted(self.begins)]
-        names = {one.name for one in told if one.processes}
+        headings = [self.begins[place] for place in sorted(self.begins)]
+        names = {one.name for one in headings if one.processes}
         if len(names) > 1:
             raise SeveralJobsError(names)
-        processes = {process.index: process for one in reversed(told) for process in one.processes}
-        count = max((one.count for one in told), default=0)
+        processes = {process.index: process for one in reversed(headings) for process in one.processes}
+        count = max((one.count for one in headings), default=0)
         problems = [
             problem
-            for one in told
+            for one in headings
             if one.processes or not processes
             for problem in one.problems
             if problem not in missing((process.index for process in one.processes), one.count)

@@ -92,9 +92,9 @@ class StackFindings(HostFindings):
         warnings = dict.fromkeys(text for table in tables for text in table.warnings)
         kept = of_homes([one for one, _ in told])
         places, missing = RankPlaces(), dict[int, str]()
-        for one in kept:
-            places.extend(one.places)
-            missing.update(one.missing)
+        for findings in kept:
+            places.extend(findings.places)
+            missing.update(findings.missing)
         return StackFindings(
             processes,
             problems + tuple(mixed(tables)),
@@ -173,15 +173,15 @@ def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool)
     """All members' stacks, merged."""
 
     def of_process(job: Job, member: JobMember) -> StackFindings:
-        found = read(job, chosen, with_runtime)
+        stacks = read(job, chosen, with_runtime)
         subject, ranks = subject_of(job), job.table.ranks
         return StackFindings(
             frozenset((member.index,)),
             (),
             replace(subject, table=replace(subject.table, ranks=(), objects=())),
             places_of(ranks),
-            stack_groups.grouped(found.calls).message(),
-            found.missing,
+            stack_groups.grouped(stacks.calls).message(),
+            stacks.missing,
             bool(ranks) and ranks[0].is_actor,
         )
 
@@ -208,8 +208,8 @@ def of_homes(several: Sequence[StackFindings]) -> list[StackFindings]:
     known: list[dict[int, int]] = []  # strengths by rank, of each
     home: dict[int, int] = {}  # whose a rank is
     strange: dict[int, set[int]] = {}  # the ranks of each that another one knows better
-    for place, one in enumerate(several):
-        own = dict(zip(one.places.numbers, one.places.strengths))
+    for place, findings in enumerate(several):
+        own = dict(zip(findings.places.numbers, findings.places.strengths))
         known.append(own)
         contested = {} if home.keys().isdisjoint(own) else {rank: home[rank] for rank in own.keys() & home.keys()}
         home.update(dict.fromkeys(own, place))

@@ -328,8 +328,8 @@ def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
 
 def _merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     values: dict[tuple[str, bytes], list[int]] = {}
-    for one in several:
-        for group in one.groups:
+    for variable in several:
+        for group in variable.groups:
             values.setdefault((group.value, group.digest), []).extend(group.ranks)
     groups = [Group(tuple(sorted(ranks)), value, digest) for (value, digest), ranks in values.items()]
     groups.sort(key=lambda one: (-len(one.ranks), one.ranks))

@@ -127,11 +127,13 @@ def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argpa
     found = 0
     try:
         for notices in told:
-            for one in notices:
-                found += isinstance(one, Event)
+            for notice in notices:
+                found += isinstance(notice, Event)
                 # Clocks since a host's start differ from host to host.
-                trace.add(replace(one, monotonic=one.realtime) if options.mpi and isinstance(one, Event) else one)
-                print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
+                trace.add(
+                    replace(notice, monotonic=notice.realtime) if options.mpi and isinstance(notice, Event) else notice
+                )
+                print(json.dumps(as_json(notice)) if options.json else as_line(notice), flush=True)
     finally:
         if options.chrome is not None:
             trace.write(Path(options.chrome))

@@ -99,7 +99,7 @@ def _is_whole(process: Process) -> bool:
 
 
 def _read_process(job: Job) -> Process:
-    return read_counts(job), {one.rank: one.total for one in read_payload(job)}
+    return read_counts(job), {payload.rank: payload.total for payload in read_payload(job)}
 
 
 def _reading(description: str, processes: Sequence[Process]) -> Reading:

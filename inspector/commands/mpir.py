@@ -62,11 +62,11 @@ def here(job: str) -> list[str]:
 
 def by_launcher(job: str) -> list[str]:
     """The publisher's words for the processes that the job's launcher tells of; none if it tells of none."""
-    known = processes()
-    pids = [int(job)] if job.isdecimal() else [one.pid for one in known.values() if one.launch == job]
-    own = next((pid for pid in pids if pid in known), None)
-    above = () if own is None else (own, *ancestors(own, known))
-    launcher = next((pid for pid in above if known[pid].name in pmix_table.LAUNCHERS), None)
+    by_pid = processes()
+    pids = [int(job)] if job.isdecimal() else [process.pid for process in by_pid.values() if process.launch == job]
+    own = next((pid for pid in pids if pid in by_pid), None)
+    above = () if own is None else (own, *ancestors(own, by_pid))
+    launcher = next((pid for pid in above if by_pid[pid].name in pmix_table.LAUNCHERS), None)
     if own is None or launcher is None or identity(own) is not None:  # a registry knows better
         return []
     try:
@@ -74,11 +74,11 @@ def by_launcher(job: str) -> list[str]:
     except RanklensError as error:
         print_error("inspector", f"{error.sentence}: only this host's processes are published")
         return []
-    names = {one.namespace for one in told} if own == launcher else {known[own].launch}
+    names = {one.namespace for one in told} if own == launcher else {by_pid[own].launch}
     if len(names) > 1:
         raise UsageError(f"launcher {launcher} has started {len(names)} jobs", f"name one: {', '.join(sorted(names))}")
     rows = [one for one in told if one.namespace in names]
-    if any(identity(one.pid) for one in rows if is_here(one)) or any("@" in one.host for one in rows):
+    if any(identity(row.pid) for row in rows if is_here(row)) or any("@" in one.host for one in rows):
         return []
     return ["--while", str(launcher), *map(word_of, rows)] if rows else []
 

@@ -179,7 +179,7 @@ class Recorder:
     def _is_wanted(self, rank: int) -> bool:
         if self.chosen is None:
             return True
-        return any(isinstance(one, rankset.Span) and one.first <= rank <= one.last for one in self.chosen)
+        return any(isinstance(span, rankset.Span) and span.first <= rank <= span.last for span in self.chosen)
 
 
 # ---- what is printed at the end ----

@@ -121,8 +121,8 @@ def _run_recorder(options: argparse.Namespace) -> int:
     chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
-        job, found = read_process(options.target, None, way_of(options), chosen, options.runtime)
-        return as_json(subject_of(job), found.grouped())
+        job, stacks = read_process(options.target, None, way_of(options), chosen, options.runtime)
+        return as_json(subject_of(job), stacks.grouped())
 
     record(once, int(options.target), every, keep, Path(options.folder))
     return 0

@@ -163,7 +163,7 @@ def as_json(subject: Subject, difference: Difference) -> dict[str, object]:
     """Return the differences as JSON has them."""
 
     def calls(some: Sequence[Call]) -> list[dict[str, object]]:
-        return [{"function": one.function, "file": one.file, "line": one.line} for one in some]
+        return [{"function": call.function, "file": call.file, "line": call.line} for call in some]
 
     return {
         **envelope(SCHEMA, harmless(subject.description), subject.how, subject.taken),

@@ -41,7 +41,7 @@ class Pristine:
         self._object = elf_object
         self._elf = ElfFile(path)
         self._relocated = sorted(self._relocations(path), key=lambda one: one.place)
-        self._places = [one.place for one in self._relocated]
+        self._places = [relocated.place for relocated in self._relocated]
         self._tls = next((header for header in self._elf.program_headers if header.type == PT_TLS), None)
         self._images: dict[tuple[int, int], bytes] = {}
 

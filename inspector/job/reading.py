@@ -169,10 +169,10 @@ def prepared(target: LiveTarget) -> Mapping[bytes, Variables]:
 
     def warm_up(paused: Sequence[PausedTarget]) -> None:
         job = job_of(paused[0])
-        for one in job.privatized:
-            declared = job.declared(one)
-            if one.build_id and not isinstance(declared, Absent):
-                found[one.build_id] = declared
+        for elf_object in job.privatized:
+            declared = job.declared(elf_object)
+            if elf_object.build_id and not isinstance(declared, Absent):
+                found[elf_object.build_id] = declared
         stacks.read(job, rankset.parse("all"), False)
 
     with suppress(RanklensError):

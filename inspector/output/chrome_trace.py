@@ -46,7 +46,7 @@ class Trace:
 
     def content(self) -> Row:
         """The whole trace."""
-        events = sorted(self._events, key=lambda one: one.monotonic)
+        events = sorted(self._events, key=lambda event: event.monotonic)
         other = {"job": self.name, "events": self._count, "left_out": self._count - len(events)}
         drawing = TraceDrawing(self.pids, events[0].monotonic, events[-1].monotonic) if events else None
         rows = list(drawing.rows(events)) if drawing is not None else []

@@ -78,7 +78,7 @@ def chains(table: RankTable, waits: Waits) -> Chains:
         ranks = [rank for rank in sorted(waits.peers) if (rank in cycle) is is_cycle]
         for call in sorted({calls[rank] for rank in ranks}):
             links += _links([rank for rank in ranks if calls[rank] == call], waits.peers, call, is_cycle, ends)
-    links.sort(key=lambda one: (not one.is_cycle, one.depth, -len(one.ranks), one.ranks))
+    links.sort(key=lambda link: (not link.is_cycle, link.depth, -len(link.ranks), link.ranks))
     return Chains(tuple(links), tuple(_roots(table, waits, calls, {rank: end for rank, (end, _) in ends.items()})))
 
 

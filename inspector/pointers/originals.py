@@ -48,7 +48,7 @@ class OriginalMemory:
 
     def __init__(self, job: Job) -> None:
         self.parts = sorted(read_data(job), key=lambda one: one.start)
-        self._starts = [one.start for one in self.parts]
+        self._starts = [part.start for part in self.parts]
         self._blocks = sorted(job.table.constructor_blocks)
 
     def read(self, address: int, size: int) -> bytes:
@@ -71,7 +71,10 @@ class Originals:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.evidence = {one.index: ObjectEvidence(one, job.file(one), job.declared(one)) for one in job.privatized}
+        self.evidence = {
+            elf_object.index: ObjectEvidence(elf_object, job.file(elf_object), job.declared(elf_object))
+            for elf_object in job.privatized
+        }
         self.pointers = PointersOf()
         self.ranges = original_ranges(job)
         self.code: Ranges = [

@@ -61,4 +61,4 @@ def call_times(recording: Recording) -> list[CallTime]:
             of_call[rank] = of_call.get(rank, 0.0) + seconds
     ranks = sorted(recording.seconds)
     times = [CallTime(call, {rank: held.get(rank, 0.0) for rank in ranks}) for call, held in found.items()]
-    return sorted(times, key=lambda one: (one.call != OUTSIDE, -one.total, one.call))
+    return sorted(times, key=lambda time: (time.call != OUTSIDE, -time.total, time.call))

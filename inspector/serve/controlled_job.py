@@ -129,21 +129,21 @@ class ControlledJob(ServedJob):
         if arrival is None or tid is None:
             return self.go_on()
         self._aims.arrival = self._aims.arrived = self.breakpoints.awaited = None
-        found = self._step_thread(arrival.rank, tid, range(0))
-        if found is not None:
+        stop = self._step_thread(arrival.rank, tid, range(0))
+        if stop is not None:
             self._forget_aims()
-        return found
+        return stop
 
     def interrupt(self) -> Optional[RankStop]:
         """Have the job stand still; returns what has happened to a rank until then. Raises `NotStoppableError`."""
         assert self._threads is not None
         try:
-            found = self._stand([])
+            stop = self._stand([])
         except NotStoppableError:
             self._threads.resume_all(self._aims.waiting)
             raise
         self._forget_aims()
-        return found
+        return stop
 
     def _forget_aims(self) -> None:
         self._aims = Aims()
@@ -249,17 +249,17 @@ class ControlledJob(ServedJob):
         self.breakpoints.follow(kind, pid, rank)
         self._moment = None
         with suppress(RanklensError):
-            known = self.moment.rank(rank) if rank >= 0 else None
-            if known is None:
+            process = self.moment.rank(rank) if rank >= 0 else None
+            if process is None:
                 return []
             if kind == AFTER_UNPACK:
                 self._places.process_of[rank] = pid
                 if self._aims.arrival is not None and self._aims.arrival.rank == rank:
-                    self.breakpoints.awaited = rank, known.pc
+                    self.breakpoints.awaited = rank, process.pc
             if rank in self.attached and kind == RANK_EXITED:
-                return [RankStop(rank, EXITED, known.rank.exit_status or 0)]
-            if rank in self.attached and kind == BEFORE_PACK and not self.moment.has_process(known.rank.process):
-                return [RankStop(rank, LEFT, known.rank.process)]
+                return [RankStop(rank, EXITED, process.rank.exit_status or 0)]
+            if rank in self.attached and kind == BEFORE_PACK and not self.moment.has_process(process.rank.process):
+                return [RankStop(rank, LEFT, process.rank.process)]
         return []
 
     def process_of(self, rank: int) -> Optional[int]:
@@ -287,15 +287,15 @@ class ControlledJob(ServedJob):
         self._aims.alone = number if alone else None
         rank = self.rank(number)
         if rank.rank.state == RUNNING and rank.rank.kernel_thread:
-            found = self._step_thread(number, rank.rank.kernel_thread, within)
+            stop = self._step_thread(number, rank.rank.kernel_thread, within)
             place = self._places.process_of[number], rank.rank.kernel_thread
-            if found is not None and found.rank == number and self._places.runner(*place) == number:
+            if stop is not None and stop.rank == number and self._places.runner(*place) == number:
                 self._stepped = rank.stepped()
         else:
-            found = self._await(Arrival(number, rank.pc, then_step=True))
-        if found is not None:
+            stop = self._await(Arrival(number, rank.pc, then_step=True))
+        if stop is not None:
             self._forget_aims()
-        return found
+        return stop
 
     def _step_thread(self, number: int, tid: int, within: range) -> Optional[RankStop]:
         assert self._threads is not None
@@ -318,9 +318,9 @@ class ControlledJob(ServedJob):
                 self._threads.deliver(tid, 0)
                 return watched[0]
             if stop.signal != TRAP:
-                found = self._after_signal(stop, number)
-                if found:
-                    return found[0]
+                stops = self._after_signal(stop, number)
+                if stops:
+                    return stops[0]
                 continue  # into the signal's handler
             self._threads.deliver(tid, 0)
             if self._places.runner(pid, tid) != number:
@@ -328,9 +328,9 @@ class ControlledJob(ServedJob):
             raw = raw_registers(tid)
             pc = raw_pc_and_stack_pointer(raw)[0] if raw is not None else 0
             if self.breakpoints.is_of_runtime(pid, pc) and raw is not None:
-                found = self._after_runtime_event(pid, *arguments_of(raw))
-                if found:
-                    return found[0]
+                stops = self._after_runtime_event(pid, *arguments_of(raw))
+                if stops:
+                    return stops[0]
             if pc not in within or self.breakpoints.is_wanted(number, pc, pid) or time.monotonic() > deadline:
                 return RankStop(number, STEPPED, TRAP)
 

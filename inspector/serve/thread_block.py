@@ -43,7 +43,7 @@ class Modules:
 
     def learn(self, identities: Sequence[int]) -> None:
         """Take the modules that have thread-local variables, the program first."""
-        self._slots = [one if one in identities else 0 for one in self._slots]
+        self._slots = [slot if slot in identities else 0 for slot in self._slots]
         for identity in identities:
             if identity in self._slots:
                 continue

@@ -47,7 +47,7 @@ def parse(text: str) -> Optional[Slice]:
     if c_form:
         return Slice(c_form["name"], tuple(span(one, 1) for one in re.findall(r"\[([^\]]*)\]", c_form["parts"])))
     if fortran and any(one.isdigit() for one in fortran["parts"]):
-        return Slice(fortran["name"], tuple(span(one, 0) for one in fortran["parts"].split(",")))
+        return Slice(fortran["name"], tuple(span(word, 0) for word in fortran["parts"].split(",")))
     return None
 
 

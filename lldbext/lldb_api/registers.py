@@ -12,9 +12,9 @@ from pieglobalsfind.machine.processor import Processor
 def processor_of(target: Any) -> Processor:
     """The table of an `SBTarget`'s processor; raises `UsageError` for one without."""
     triple = target.GetTriple() or ""
-    for known in PROCESSORS.values():
-        if triple.partition("-")[0] == known.kernel_name:
-            return known
+    for processor in PROCESSORS.values():
+        if triple.partition("-")[0] == processor.kernel_name:
+            return processor
     raise UsageError(f"LLDB debugs a program for {triple}", "ranks of x86-64 and AArch64 programs can be shown")
 
 

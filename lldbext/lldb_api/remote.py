@@ -167,7 +167,7 @@ class Stub:
         content = b""
         while len(content) < LARGEST_FILE:
             size, _, data = self._ask(f"vFile:pread:{descriptor},{CHUNK:x},{len(content):x}").partition(";")
-            part = re.sub("}(.)", lambda found: chr(ord(found.group(1)) ^ 0x20), data, flags=re.DOTALL)
+            part = re.sub("}(.)", lambda match: chr(ord(match.group(1)) ^ 0x20), data, flags=re.DOTALL)
             part_bytes = part.encode("utf-8", "surrogateescape")
             if not re.fullmatch(r"F[0-9a-f]+", size) or int(size[1:], 16) != len(part_bytes):
                 raise TargetError("the stub's answer is invalid", "use lldb-server or gdbserver")
@@ -181,6 +181,6 @@ class Stub:
         found: list[int] = []
         answer = self._ask("qfThreadInfo")
         while answer.startswith("m") and len(found) < 1 << 20:
-            found += [int(one.rpartition(".")[2], 16) for one in answer[1:].split(",")]
+            found += [int(word.rpartition(".")[2], 16) for word in answer[1:].split(",")]
             answer = self._ask("qsThreadInfo")
         return found

@@ -143,7 +143,7 @@ class LldbDebugger:
         """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         session, most = self.session(), limit or frames.MOST_FRAMES
         known = list(itertools.islice(self.selection().frames(rank), most))
-        lost = [one for one in known if isinstance(one, Activation)]
+        lost = [activation for activation in known if isinstance(activation, Activation)]
         found = list(session.describer_of(session.moment()).described(known[: len(known) - len(lost)], variables))
         return itertools.islice(itertools.chain(found, described(session.moment(), lost, len(found))), most)
 

@@ -97,7 +97,7 @@ def _take_arguments(moment: ProcessView, lost: Activation) -> list[bool]:
     if file is None:
         return []
     tags = ([file.reader.tag(child) for child in file.reader.children(die)] for die in file.active(vaddr))
-    return [DW_TAG_formal_parameter in found for found in tags]
+    return [DW_TAG_formal_parameter in tag for tag in tags]
 
 
 def _place(moment: ProcessView, lost: Activation) -> tuple[Optional[CodeFile], int]:

@@ -160,15 +160,15 @@ class Modules:
         known = moment.rank(rank)
         if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
             return ()
-        found = []
+        placed = []
         for of in moment.table.objects:
             slide = slide_in(known, of)
             if slide is not None and is_copied(known, of):
                 module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
                 if module is not None:
                     self._guests[of.index] = module
-                    found.append(PlacedModule(module, slide))
-        return tuple(found)
+                    placed.append(PlacedModule(module, slide))
+        return tuple(placed)
 
     def _move(self, guest: tuple[PlacedModule, ...]) -> None:
         """Let the guests be at another rank's copies, where they stand in LLDB's list."""
@@ -215,7 +215,7 @@ class Modules:
             self._placed[rank] = tuple(placed_module for placed_module in placed if not placed_module.shared)
 
     def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[PlacedModule]:
-        found = []
+        placed = []
         for of in moment.table.objects:
             slide, shared = slide_in(moment.rank(rank), of), not is_copied(moment.rank(rank), of)
             if slide is None or (shared and not (names and self._lies_apart(moment, rank, of))):
@@ -223,8 +223,8 @@ class Modules:
             module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
             if module is not None:
                 self._made[rank, of.index] = module
-                found.append(PlacedModule(module, slide, shared))
-        return found
+                placed.append(PlacedModule(module, slide, shared))
+        return placed
 
     @staticmethod
     def _is_elsewhere(moment: ProcessView, rank: int) -> bool:

@@ -37,7 +37,7 @@ def waiting_text(waiting: Waiting) -> str:
     communicator = f"communicator {waiting.communicator}" if waiting.communicator else "its communicator"
     number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of {communicator}"
     first = _message(waiting.peer, waiting.tag, is_sent, number)
-    shown = [first, *(_message(one.peer, one.tag, one.is_sent, f"{one.peer}") for one in waiting.others)]
+    shown = [first, *(_message(other.peer, other.tag, other.is_sent, f"{other.peer}") for other in waiting.others)]
     more = len(shown) - MOST_MESSAGES
     if more > 0:
         shown[MOST_MESSAGES:] = [f" {more} more"]

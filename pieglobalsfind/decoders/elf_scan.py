@@ -50,8 +50,8 @@ def ranks_of_copies(target: Target, maps: Sequence[MemoryMapping]) -> Optional[R
     if not copies:
         return None
     loaded = ((original, path, copies.get(_identity(target, original))) for original, path in _loaded(target, maps))
-    found = [CopiedObject(original, path, tuple(same)) for original, path, same in loaded if same]
-    return _table(found) if found else None
+    objects = [CopiedObject(original, path, tuple(same)) for original, path, same in loaded if same]
+    return _table(objects) if objects else None
 
 
 def _is_anonymous(mapping: MemoryMapping) -> bool:

@@ -38,10 +38,10 @@ def with_unique(
     found = dict(placements)
     for elf_object in objects:
         copies = {
-            rank: one.copy
+            rank: rebase.copy
             for rank, held in placements.items()
-            for one in held
-            if isinstance(one, Rebase) and one.object == elf_object.index
+            for rebase in held
+            if isinstance(rebase, Rebase) and rebase.object == elf_object.index
         }
         for rank, moved in redirections(target, elf_object, LoadedElf(target.read, elf_object.base), copies).items():
             found[rank] = (*moved, *found[rank])

@@ -45,7 +45,9 @@ def _lacks_blocks(table: RankTable) -> bool:
     placements = [placement for rank in table.ranks for placement in rank.placements]
     has_blocks = any(isinstance(placement, TlsBlock) for placement in placements)
     copied = {placement.object for placement in placements if isinstance(placement, Rebase)}
-    return not has_blocks and any(one.is_program and one.tls_size and one.index in copied for one in table.objects)
+    return not has_blocks and any(
+        elf_object.is_program and elf_object.tls_size and elf_object.index in copied for elf_object in table.objects
+    )
 
 
 def _is_swapped(target: Target, table: RankTable) -> bool:
@@ -55,7 +57,9 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
     from pieglobalsfind.decoders.ampi.loader import SWAPS
 
     try:
-        return any(LoadedElf(target.read, one.base).symbol(SWAPS) is not None for one in table.objects[:1])
+        return any(
+            LoadedElf(target.read, elf_object.base).symbol(SWAPS) is not None for elf_object in table.objects[:1]
+        )
     except (MemoryUnreadable, ObjectFileError, struct.error):
         return False
 

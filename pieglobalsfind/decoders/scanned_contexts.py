@@ -44,11 +44,11 @@ def suspended(
     stacks = {_start(maps, one.context) for one in named}
     stacks.update(_start(maps, stack_pointer(thread, processor)) for thread in target.threads())
     claims: dict[int, set[NamedContext]] = {}
-    for one in named:
-        is_on_stack = _start(maps, one.word) in stacks or rank_of(one.word) is not None
-        index = None if is_on_stack else rank_of(one.context)
+    for context in named:
+        is_on_stack = _start(maps, context.word) in stacks or rank_of(context.word) is not None
+        index = None if is_on_stack else rank_of(context.context)
         if index is not None:
-            claims.setdefault(index, set()).add(one)
+            claims.setdefault(index, set()).add(context)
     places = Counter(_start(maps, one.word) for several in claims.values() for one in several)
     contexts: dict[int, NamedContext] = {}
     for index, several in claims.items():

@@ -46,14 +46,12 @@ Steps = tuple[Step, ...]
 class Parameter:
     """Where an argument is at a pc: () means nowhere. `entry_register`: the one that held it at the call, if any did.
 
-    `may_be_nowhere`: it is an array that may be unallocated, or not associated. `constant`: its value, the same in all
-    calls (a number in 8 bytes, or as many bytes as the value has). `is_address`: its type is a pointer or a reference;
-    what Fortran passes by reference may be described as what that leads to.
+    `constant`: its value, the same in all calls (a number in 8 bytes, or as many bytes as the value has). `is_address`:
+    its type is a pointer or a reference; what Fortran passes by reference may be described as what that leads to.
     """
 
     now: Steps
     entry_register: Optional[int]
-    may_be_nowhere: bool
     constant: Optional[bytes] = None
     is_address: bool = False
 
@@ -146,7 +144,7 @@ class ArgumentReader:
                 now = self.expression(die, dw.DW_AT_location, vaddr)
                 kind = self._kind(die)
                 is_address = kind is not None and self._reader.tag(kind) in ADDRESSES
-                parameter = Parameter(now, register, self._may_be_nowhere(kind), self._constant(die), is_address)
+                parameter = Parameter(now, register, self._constant(die), is_address)
                 yield self._reader.string(die, dw.DW_AT_name), parameter
 
     def _constant(self, die: Die) -> Optional[bytes]:
@@ -163,11 +161,6 @@ class ArgumentReader:
                 break
             kind = self._reader.reference(kind, dw.DW_AT_type)
         return kind
-
-    def _may_be_nowhere(self, kind: Optional[Die]) -> bool:
-        return kind is not None and any(
-            self._reader.has(kind, code) for code in (dw.DW_AT_allocated, dw.DW_AT_associated)
-        )
 
     # ---- call sites ----
 

@@ -67,7 +67,9 @@ class LoadedElf:
     def segments(self) -> tuple[ProgramHeader, ...]:
         """The PT_LOADs in order of address."""
         return tuple(
-            sorted((header for header in self.program_headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+            sorted(
+                (header for header in self.program_headers if header.type == PT_LOAD), key=lambda header: header.vaddr
+            )
         )
 
     @property

@@ -41,7 +41,7 @@ def identity_by_headers(path: str, build_id: bytes, headers: Sequence[ProgramHea
 
 
 def _extents(headers: Sequence[ProgramHeader]) -> tuple[tuple[int, int, int], ...]:
-    loads = sorted((header for header in headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+    loads = sorted((header for header in headers if header.type == PT_LOAD), key=lambda header: header.vaddr)
     return tuple((load.memory_size, load.file_size, load.flags & 7) for load in loads)
 
 

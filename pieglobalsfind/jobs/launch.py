@@ -41,48 +41,48 @@ class Launch:
 PlaceOf = Callable[[int], Optional[JobPosition]]  # by pid; None for one without ranks
 
 
-def launch_of(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> Launch:
+def launch_of(pid: int, by_pid: Mapping[int, HostProcess], place_of: PlaceOf) -> Launch:
     """The launch that a process belongs to, which has a place."""
     place = place_of(pid)
     assert place is not None
     if place.count == 1:
         return Launch("", ((0, pid),), 1)
-    own = known[pid]
+    own = by_pid[pid]
     alike = {
         host_process.pid
-        for host_process in known.values()
+        for host_process in by_pid.values()
         if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
     }
     places = {one: its for one in alike | {pid} for its in (place_of(one),) if its and its.count == place.count}
     name = own.launch or step_of(own)
     if name:
-        found = first_of_each(places, known, places)
+        found = first_of_each(places, by_pid, places)
         if _is_each_once(found, places):
             return Launch(name, in_order(found, places), place.count)
-    return Launch(proxy_of(pid, known), in_order(kin(pid, known, places), places), place.count)
+    return Launch(proxy_of(pid, by_pid), in_order(kin(pid, by_pid, places), places), place.count)
 
 
-def launches_below(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> list[Launch]:
+def launches_below(pid: int, by_pid: Mapping[int, HostProcess], place_of: PlaceOf) -> list[Launch]:
     """The launches that a process has started, or a process that it has started."""
     launches: list[Launch] = []
     seen: set[int] = set()
-    for descendant in descendants(pid, known):
+    for descendant in descendants(pid, by_pid):
         if descendant not in seen and place_of(descendant) is not None:
-            launches.append(launch_of(descendant, known, place_of))
+            launches.append(launch_of(descendant, by_pid, place_of))
             seen.update(number for _, number in launches[-1].found)
     return launches
 
 
-def kin(pid: int, known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
+def kin(pid: int, by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
     """Those with places below the launcher of `pid`; without one, below the nearest that has all of a job below it."""
-    launcher = launcher_of(pid, known)
+    launcher = launcher_of(pid, by_pid)
     if launcher is not None:
-        family = first_of_each(_below(launcher, known, places), known, places)
+        family = first_of_each(_below(launcher, by_pid, places), by_pid, places)
         if _is_each_once(family, places):
             return family
     best = [pid]
-    for one in (pid, *ancestors(pid, known)):
-        family = first_of_each(_below(one, known, places), known, places)
+    for one in (pid, *ancestors(pid, by_pid)):
+        family = first_of_each(_below(one, by_pid, places), by_pid, places)
         if not _is_each_once(family, places):
             break
         best = family
@@ -91,15 +91,15 @@ def kin(pid: int, known: Mapping[int, HostProcess], places: Mapping[int, JobPosi
     return best
 
 
-def _below(pid: int, known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
-    return [one for one in (pid, *descendants(pid, known)) if one in places]
+def _below(pid: int, by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
+    return [one for one in (pid, *descendants(pid, by_pid)) if one in places]
 
 
-def launcher_of(pid: int, known: Mapping[int, HostProcess]) -> Optional[int]:
+def launcher_of(pid: int, by_pid: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest launcher above; of launchers that start one another, the first."""
     found = None
-    for ancestor in ancestors(pid, known):
-        if known[ancestor].name in LAUNCHERS:
+    for ancestor in ancestors(pid, by_pid):
+        if by_pid[ancestor].name in LAUNCHERS:
             found = ancestor
         elif found is not None:
             break
@@ -107,10 +107,10 @@ def launcher_of(pid: int, known: Mapping[int, HostProcess]) -> Optional[int]:
 
 
 def first_of_each(
-    family: Iterable[int], known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]
+    family: Iterable[int], by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPosition]
 ) -> list[int]:
     """Without those that are mere copies: forked by a process that has the same place."""
-    return [one for one in family if not any(places.get(above) == places[one] for above in ancestors(one, known))]
+    return [one for one in family if not any(places.get(above) == places[one] for above in ancestors(one, by_pid))]
 
 
 def _is_each_once(family: Iterable[int], places: Mapping[int, JobPosition]) -> bool:
@@ -123,11 +123,11 @@ def in_order(family: Iterable[int], places: Mapping[int, JobPosition]) -> tuple[
     return tuple(sorted((places[one].index, one) for one in family))
 
 
-def named(name: str, known: Mapping[int, HostProcess]) -> Iterator[int]:
+def named(name: str, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:
     """The processes whose environment, or whose launcher's part on this host, names a launch."""
-    for one in known.values():
-        if name and name in (one.launch, step_of(one), proxy_of(one.pid, known)):
-            yield one.pid
+    for process in by_pid.values():
+        if name and name in (process.launch, step_of(process), proxy_of(process.pid, by_pid)):
+            yield process.pid
 
 
 def step_of(process: HostProcess) -> str:
@@ -136,11 +136,11 @@ def step_of(process: HostProcess) -> str:
     return f"{job}.{step}" if job and step.isdecimal() and int(step) <= LAST_STEP else ""
 
 
-def proxy_of(pid: int, known: Mapping[int, HostProcess]) -> str:
+def proxy_of(pid: int, by_pid: Mapping[int, HostProcess]) -> str:
     """Where the mpiexec of MPICH listens that has started a process, "host:port": the same on all its hosts."""
-    return next((known[one].launch for one in ancestors(pid, known) if known[one].name == PROXY), "")
+    return next((by_pid[ancestor].launch for ancestor in ancestors(pid, by_pid) if by_pid[ancestor].name == PROXY), "")
 
 
-def is_launched(pid: int, known: Mapping[int, HostProcess]) -> bool:
+def is_launched(pid: int, by_pid: Mapping[int, HostProcess]) -> bool:
     """Whether a launcher has started a process, by its environment or its ancestors."""
-    return bool(known[pid].launch or step_of(known[pid])) or launcher_of(pid, known) is not None
+    return bool(by_pid[pid].launch or step_of(by_pid[pid])) or launcher_of(pid, by_pid) is not None

@@ -234,10 +234,10 @@ def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
 
 def by_launch(pid: int) -> Members:
     """The processes of the launch that `pid` belongs to, or that it is the launcher of."""
-    known, place_of = processes(), lru_cache(maxsize=None)(place)
-    if pid in known and place_of(pid) is not None:
-        return of_launch(pid, launch.launch_of(pid, known, place_of))
-    launches = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
+    by_pid, place_of = processes(), lru_cache(maxsize=None)(place)
+    if pid in by_pid and place_of(pid) is not None:
+        return of_launch(pid, launch.launch_of(pid, by_pid, place_of))
+    launches = [*launch.launches_below(pid, by_pid, place_of), *_elsewhere(pid, by_pid, place_of)]
     different = list(dict.fromkeys(launches))
     if not different:
         with suppress(NotVirtualizedError):
@@ -249,21 +249,21 @@ def by_launch(pid: int) -> Members:
 
 
 def _elsewhere(
-    pid: int, known: Mapping[int, HostProcess], place_of: Callable[[int], Optional[JobPosition]]
+    pid: int, by_pid: Mapping[int, HostProcess], place_of: Callable[[int], Optional[JobPosition]]
 ) -> Iterator[launch.Launch]:
     """The launches of charmruns that are not above their processes, as when ssh has started them.
 
     Such a process knows where its charmrun listens.
     """
-    asked = (pid, *descendants(pid, known))
+    asked = (pid, *descendants(pid, by_pid))
     for name in {
         host_process.launch
-        for host_process in known.values()
+        for host_process in by_pid.values()
         if any(_is_charmrun(each, host_process.launch) for each in asked)
     }:
-        first = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
+        first = next((one for one in launch.named(name, by_pid) if place_of(one) is not None), None)
         if first is not None:
-            yield launch.launch_of(first, known, place_of)
+            yield launch.launch_of(first, by_pid, place_of)
 
 
 def _is_charmrun(pid: int, name: str) -> bool:
@@ -276,9 +276,9 @@ def _is_charmrun(pid: int, name: str) -> bool:
 
 def by_name(name: str) -> Optional[Members]:
     """The processes of the launch that their environment names so; None if there is none."""
-    known, place_of = processes(), lru_cache(maxsize=None)(place)
-    pid = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
-    return None if pid is None else of_launch(pid, launch.launch_of(pid, known, place_of))
+    by_pid, place_of = processes(), lru_cache(maxsize=None)(place)
+    pid = next((one for one in launch.named(name, by_pid) if place_of(one) is not None), None)
+    return None if pid is None else of_launch(pid, launch.launch_of(pid, by_pid, place_of))
 
 
 def of_launch(pid: int, found: launch.Launch) -> Members:

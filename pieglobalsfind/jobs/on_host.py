@@ -36,24 +36,26 @@ def members_meant(job: str) -> Members:
     step = SLURM.fullmatch(job)
     if job and not step:
         return members_of(job)
-    known = processes()
+    by_pid = processes()
     if not step:
-        return _only(_of_allocation(known), known, "no job of ranks can be found here")
+        return _only(_of_allocation(by_pid), by_pid, "no job of ranks can be found here")
     number, part = step.groups()
-    among = [one for one in known.values() if one.step[0] == number and part in (None, one.step[1])]
+    among = [process for process in by_pid.values() if process.step[0] == number and part in (None, process.step[1])]
     if not among and part is None:
         return members_of(job)  # a pid
-    return _only(among, known, f"no process of job {job} can be found here")
+    return _only(among, by_pid, f"no process of job {job} can be found here")
 
 
-def _of_allocation(known: Mapping[int, HostProcess]) -> Iterable[HostProcess]:
+def _of_allocation(by_pid: Mapping[int, HostProcess]) -> Iterable[HostProcess]:
     """Of Slurm's, where this process has one: those of the job's other steps."""
-    own = known[os.getpid()].step
-    return (one for one in known.values() if not own[0] or (one.step[0] == own[0] and one.step[1] != own[1]))
+    own_job, own_part = by_pid[os.getpid()].step
+    if not own_job:
+        return by_pid.values()
+    return (process for process in by_pid.values() if process.step[0] == own_job and process.step[1] != own_part)
 
 
-def _only(among: Iterable[HostProcess], known: Mapping[int, HostProcess], none: str) -> Members:
-    found = list(_jobs(among, known))
+def _only(among: Iterable[HostProcess], by_pid: Mapping[int, HostProcess], none: str) -> Members:
+    found = list(_jobs(among, by_pid))
     if len(found) > 1:
         raise SeveralJobsError(members.name.removeprefix("job ") for members in found)
     if not found:
@@ -61,17 +63,17 @@ def _only(among: Iterable[HostProcess], known: Mapping[int, HostProcess], none: 
     return found[0]
 
 
-def _jobs(among: Iterable[HostProcess], known: Mapping[int, HostProcess]) -> Iterator[Members]:
+def _jobs(among: Iterable[HostProcess], by_pid: Mapping[int, HostProcess]) -> Iterator[Members]:
     """Each job that one of some processes belongs to, once: by their registries, then by their launches."""
-    own = known[os.getpid()].program  # collectors are no ranks
-    left = [one.pid for one in among if one.program and one.program != own]
+    own = by_pid[os.getpid()].program  # collectors are no ranks
+    left = [process.pid for process in among if process.program and process.program != own]
     identities = {pid: its for pid in left for its in (identity(pid),) if its is not None}
     for name in sorted({its.job_id for its in identities.values() if its.job_id}):
         with suppress(TargetError):  # it has ended
             yield members_of(name)
     place_of, seen = lru_cache(maxsize=None)(place), {pid for pid, its in identities.items() if its.job_id}
     for pid in left:
-        if pid not in seen and launch.is_launched(pid, known) and place_of(pid) is not None:
-            members = of_launch(pid, launch.launch_of(pid, known, place_of))
+        if pid not in seen and launch.is_launched(pid, by_pid) and place_of(pid) is not None:
+            members = of_launch(pid, launch.launch_of(pid, by_pid, place_of))
             seen.update(member.pid for member in members.found)
             yield members

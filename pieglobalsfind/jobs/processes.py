@@ -121,18 +121,18 @@ def environment(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     found: dict[str, str] = {}
-    for one in data.split(b"\0"):
-        name, _, value = one[: LONGEST_MARK + 32].partition(b"=")
+    for word in data.split(b"\0"):
+        name, _, value = word[: LONGEST_MARK + 32].partition(b"=")
         text = value.decode("utf-8", "replace")
         if name.decode("ascii", "replace") in VARIABLES:
             found.setdefault(name.decode(), text[:LONGEST_MARK])
     return {name: text for name, text in found.items() if text.isprintable()}
 
 
-def descendants(pid: int, known: Mapping[int, HostProcess]) -> Iterator[int]:
+def descendants(pid: int, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:
     """Below a process, nearest first."""
     children: dict[int, list[int]] = defaultdict(list)
-    for process in known.values():
+    for process in by_pid.values():
         children[process.parent].append(process.pid)
     seen, waiting = {pid}, sorted(children.get(pid, ()))
     while waiting:
@@ -143,12 +143,12 @@ def descendants(pid: int, known: Mapping[int, HostProcess]) -> Iterator[int]:
             waiting += sorted(children.get(one, ()))
 
 
-def ancestors(pid: int, known: Mapping[int, HostProcess]) -> Iterator[int]:
+def ancestors(pid: int, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:
     """Above a process, nearest first, without the first process of all."""
     seen = {pid}
-    while pid in known and known[pid].parent > 1 and known[pid].parent not in seen:
-        pid = known[pid].parent
-        if pid in known:
+    while pid in by_pid and by_pid[pid].parent > 1 and by_pid[pid].parent not in seen:
+        pid = by_pid[pid].parent
+        if pid in by_pid:
             seen.add(pid)
             yield pid
 

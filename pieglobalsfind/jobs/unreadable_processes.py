@@ -18,22 +18,22 @@ from pieglobalsfind.targets import open_target
 
 def doubtful(found: Collection[int]) -> tuple[str, ...]:
     """A sentence for each, in the order of their pids."""
-    known = processes()
-    starter = common_ancestor(found, known)
+    by_pid = processes()
+    starter = common_ancestor(found, by_pid)
     if starter is None:
         return ()
     names = {name_of(one) for one in found}
     alike = [
         descendant
-        for descendant in descendants(starter, known)
+        for descendant in descendants(starter, by_pid)
         if descendant not in found and name_of(descendant) in names
     ]
     return tuple(sentence for one in sorted(alike) for sentence in said_of(one))
 
 
-def common_ancestor(found: Collection[int], known: Mapping[int, HostProcess]) -> Optional[int]:
+def common_ancestor(found: Collection[int], by_pid: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest process above all of them."""
-    chains = [list(ancestors(one, known)) for one in found]
+    chains = [list(ancestors(one, by_pid)) for one in found]
     return next((one for one in chains[0] if all(one in other for other in chains)), None) if chains else None
 
 

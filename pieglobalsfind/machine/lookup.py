@@ -11,7 +11,7 @@ from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.machine.x86_64 import X86_64
 
-PROCESSORS: Mapping[int, Processor] = {one.elf_machine: one for one in (X86_64, AARCH64)}
+PROCESSORS: Mapping[int, Processor] = {processor.elf_machine: processor for processor in (X86_64, AARCH64)}
 # Names of other processors, for messages (gABI, e_machine)
 _OTHERS = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", 243: "RISC-V"}
 _OTHERS.update({258: "LoongArch"})
@@ -19,10 +19,10 @@ _OTHERS.update({258: "LoongArch"})
 
 def processor_of(elf_machine: int) -> Processor:
     """The table of an ELF machine; raises `ObjectFileError` for a processor without one."""
-    found = PROCESSORS.get(elf_machine)
-    if found is None:
+    processor = PROCESSORS.get(elf_machine)
+    if processor is None:
         raise ObjectFileError(f"a program for {machine_name(elf_machine)} can't be read", "x86-64 and AArch64 can")
-    return found
+    return processor
 
 
 # A table is sent to other processes by its number: it holds functions.
@@ -36,5 +36,5 @@ def of_kernel(name: str) -> Optional[Processor]:
 
 def machine_name(elf_machine: int) -> str:
     """What a message calls an ELF machine."""
-    known = PROCESSORS.get(elf_machine)
-    return known.name if known is not None else _OTHERS.get(elf_machine, f"ELF machine {elf_machine}")
+    processor = PROCESSORS.get(elf_machine)
+    return processor.name if processor is not None else _OTHERS.get(elf_machine, f"ELF machine {elf_machine}")

@@ -70,7 +70,7 @@ def recognize(text: str) -> Optional[RankSet]:
 
 def asks_for_states(chosen: RankSet) -> bool:
     """Whether the states of ranks decide which are meant."""
-    return any(isinstance(one, InState) and one.state != EVERY for one in chosen)
+    return any(isinstance(state, InState) and state.state != EVERY for state in chosen)
 
 
 def _item(word: str) -> Union[Span, InState, None]:
@@ -128,7 +128,7 @@ def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
 
 def check_may_exist(chosen: RankSet, table: RankTable) -> None:
     """Raises `UsageError` if a number of the set is beyond the job's last rank, wherever its ranks are and will be."""
-    beyond = [one.last for one in chosen if isinstance(one, Span) and one.last >= table.rank_count > 0]
+    beyond = [span.last for span in chosen if isinstance(span, Span) and span.last >= table.rank_count > 0]
     if beyond:
         raise no_such_rank(max(beyond), table)
 

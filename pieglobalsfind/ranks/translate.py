@@ -109,9 +109,9 @@ class Translator:
         """What stays in the original for all needs no telling, unless the original is the copy of one of them."""
         parts = (placement for rank in self._table.ranks for placement in rank.placements)
         owned = {part.object for part in parts if isinstance(part, Rebase) and part.copy == part.original}
-        for index, one in self._redirects:
-            if not one.is_shared or one.storage != one.original or one.object in owned:
-                yield one.storage, one.storage + one.size, REDIRECTED, index, one
+        for index, redirect in self._redirects:
+            if not redirect.is_shared or redirect.storage != redirect.original or redirect.object in owned:
+                yield redirect.storage, redirect.storage + redirect.size, REDIRECTED, index, redirect
 
     @cached_property
     def _redirects(self) -> list[tuple[int, Redirect]]:
@@ -170,7 +170,7 @@ class Translator:
 
     @cached_property
     def _originals(self) -> list[Object]:
-        return sorted(self._table.objects, key=lambda one: one.base)
+        return sorted(self._table.objects, key=lambda elf_object: elf_object.base)
 
     @cached_property
     def _copied(self) -> frozenset[int]:

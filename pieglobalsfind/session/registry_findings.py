@@ -63,7 +63,7 @@ def findings(target: Target) -> list[RegistryFinding]:
         *_contexts(view),
         *_ranks(view, snapshot),
     ]
-    return sorted(registry_findings, key=lambda one: SEVERITIES.index(one.severity))
+    return sorted(registry_findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 # ---- the header ----

@@ -41,7 +41,9 @@ class CoreTarget:
         self.path = path
         self._elf = _open_core(path)
         self._headers = self._program_headers()
-        self._loads = sorted((header for header in self._headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+        self._loads = sorted(
+            (header for header in self._headers if header.type == PT_LOAD), key=lambda header: header.vaddr
+        )
         self._starts = [load.vaddr for load in self._loads]
         self._files: dict[str, Optional[ElfFile]] = {}
         self._identities: dict[str, Optional[bytes]] = {}
@@ -102,7 +104,7 @@ class CoreTarget:
 
     @cached_property
     def _mapped(self) -> list[FileMapping]:
-        return sorted(self._notes.files, key=lambda one: one.start)
+        return sorted(self._notes.files, key=lambda mapping: mapping.start)
 
     @cached_property
     def _mapped_starts(self) -> list[int]:
@@ -272,7 +274,7 @@ class CoreTarget:
     @cached_property
     def _maps(self) -> list[MemoryMapping]:
         mappings = [self._load_mapping(load) for load in self._loads if load.memory_size]
-        mappings += [self._file_mapping(one) for one in self._mapped if not self._is_loaded(one)]
+        mappings += [self._file_mapping(mapping) for mapping in self._mapped if not self._is_loaded(mapping)]
         return sorted(mappings, key=lambda one: one.start)
 
     def maps(self) -> Sequence[MemoryMapping]:

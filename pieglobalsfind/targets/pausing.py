@@ -128,7 +128,7 @@ class _Copier:
         self._untouched = plan.untouched
         self._other_stacks = plan.other_stacks
         self._maps = live.maps() if plan.other_stacks else ()
-        stacks = sorted(plan.stacks, key=lambda one: one.start)
+        stacks = sorted(plan.stacks, key=lambda stack: stack.start)
         self._starts = [stack.start for stack in stacks]
         self._ends = [stack.end for stack in stacks]
         self._expected = [max(stack.start, stack.end - stack.expected) for stack in stacks]

@@ -197,7 +197,7 @@ class TracedThreads(Standstill):
 
     def stop_all(self) -> list[ThreadStop]:
         """Stop every thread; returns what else has happened until then. Raises `NotStoppableError`."""
-        found: list[ThreadStop] = []
+        stops: list[ThreadStop] = []
         for tid in tuple(self._running):
             ptrace(INTERRUPT, tid, 0, 0)
         started = time.monotonic()
@@ -207,14 +207,14 @@ class TracedThreads(Standstill):
                 try:
                     self._check_progress(time.monotonic() - started)
                 except NotStoppableError:
-                    self._unheard += found
+                    self._unheard += stops
                     raise
                 time.sleep(NAP)
             elif stop.event != EVENT_STOP:
-                found.append(stop)
+                stops.append(stop)
             elif _is_trapped(stop.tid):
                 self.resume(stop.tid)  # it reports the trap before it executes anything
-        return found
+        return stops
 
     def _check_progress(self, seconds: float) -> None:
         """Raise `NotStoppableError` if a thread has not stopped for so long."""

@@ -54,7 +54,7 @@ def described_elements(
     if isinstance(extents, str):
         return extents
     start, known = extents
-    span = sum((one.count - 1) * one.stride for one in known) + element if all(one.count for one in known) else 0
+    span = sum((one.count - 1) * one.stride for one in known) + element if all(extent.count for extent in known) else 0
     if any(one.stride < 0 for one in known) or not 0 <= span <= LARGEST_READ:
         return f"<{' x '.join(str(one.count) for one in known[::-1])} elements>"
     try:

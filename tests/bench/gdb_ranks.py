@@ -43,21 +43,17 @@ class Cost:
     memory: int
     output: str
 
-    @property
-    def frames(self) -> int:
-        return len(re.findall(r"^#\d+ ", self.output, re.MULTILINE))
-
 
 def run() -> Result:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        ordinary, program, threads = place / "jacobi3d", place / "ranks", place / "threads"
+        ordinary, program = place / "jacobi3d", place / "ranks"
         compile_file(ORDINARY, [str(BIN / "rankcc"), "-O1"], ordinary, "-lm")
         compile_source(place / "ranks.c", ranks_source(), [str(BIN / "rankcc")], program)
-        compile_source(place / "threads.c", threads_source(), ["gcc", "-pthread"], threads)
         with job([*rankrun(RANKS), str(ordinary), "--size", "8", "--seconds", "1e6"], "jacobi3d: ") as pid:
             hold(pid, f"{ORDINARY.name}:")
             ordinary_bare, ordinary_extended = in_turns(pid, (), sourced())
+            all_backtraces = gdb(pid, sourced("rank apply all bt"))
         with job([*rankrun(RANKS), str(program)]) as pid:
             hold(pid, "f9 (")
             plain = gdb(pid)
@@ -65,17 +61,12 @@ def run() -> Result:
             by_hand = add_by_hand(pid, program, place / "by_hand")
             bare, hand, imports, extended = in_turns(pid, (), by_hand, IMPORTS, sourced())
             backtrace = gdb(pid, sourced("rank bt 500"))
-            sourced_alone, all_ranks = in_turns(pid, sourced(), sourced("rank apply all bt"))
             tree = gdb(pid, sourced("rank tree"))
             one_break = gdb(pid, sourced("break f100"))
             rank_break = gdb(pid, sourced("rank break f100 0-999"))
-        with job([str(threads), str(RANKS)]) as pid:
-            plain_threads, all_threads = in_turns(pid, (), ("thread apply all bt",))
         with job([*rankrun(MORE_RANKS), "--method", "none", str(program)]) as pid:  # vm.max_map_count bounds copies
             plain_more = gdb(pid)
             listed = gdb(pid, sourced("rank list"))
-    per_frame = (all_ranks.processor - sourced_alone.processor) / max(all_ranks.frames, 1)
-    per_thread_frame = (all_threads.processor - plain_threads.processor) / max(all_threads.frames, 1)
     return Result(
         "GDB on many ranks",
         f"{RANKS:,} ranks in one process ({MORE_RANKS:,} for `rank list`); GDB attaches anew for every line, the best "
@@ -97,9 +88,11 @@ def run() -> Result:
             Measurement("there, attach and add one copy's symbols by hand", hand.processor / bare.processor, "x"),
             Measurement("there, attach and import the extension's modules", imports.processor / bare.processor, "x"),
             Measurement("first `rank bt`", backtrace.seconds - attached.seconds, "s", 0.2),
-            Measurement("`rank apply all bt` per frame", 1e6 * per_frame, "us"),
-            Measurement("`thread apply all bt` of as many threads per frame", 1e6 * per_thread_frame, "us"),
-            Measurement("the one relative to the other", per_frame / per_thread_frame, "x", 1.0),
+            Measurement(
+                "`rank apply all bt` in jacobi3d, processor time",
+                all_backtraces.processor - ordinary_extended.processor,
+                "s",
+            ),
             Measurement("`rank tree`", tree.seconds - attached.seconds, "s", 2.0),
             Measurement("`break FUNCTION`", one_break.seconds - attached.seconds, "s", 2.0),
             Measurement(

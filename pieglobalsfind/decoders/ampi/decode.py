@@ -246,9 +246,9 @@ def _heap(end: Union[int, Absent], thread: AmpiThread, held: Sequence[Placement]
     """What isomalloc has given out after the stack, the copies, swapped globals and the TLS block."""
     if isinstance(end, Absent):
         return end
-    parts = [one.copy + one.size for one in held if isinstance(one, Rebase)]
-    parts += [one.address for one in held if isinstance(one, model.TlsBlock)]
-    parts += [one.storage + one.size for one in held if isinstance(one, model.Redirect)]
+    parts = [rebase.copy + rebase.size for rebase in held if isinstance(rebase, Rebase)]
+    parts += [block.address for block in held if isinstance(block, model.TlsBlock)]
+    parts += [redirect.storage + redirect.size for redirect in held if isinstance(redirect, model.Redirect)]
     begin = max([thread.stack.end, *(part for part in parts if thread.stack.end <= part <= end)])
     begin = -(-begin // PAGE) * PAGE
     return Region(begin, end - begin) if begin < end else Absent("isomalloc has allocated nothing")

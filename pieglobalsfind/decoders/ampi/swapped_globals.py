@@ -43,7 +43,7 @@ def of_swap(target: Target, loader: Loader, threads: Mapping[int, AmpiThread]) -
             for slot, original, size, offset in variables
             if block in thread.words
         )
-    is_known = records is not None and all(bool(found) == bool(variables) for found in placements.values())
+    is_known = records is not None and all(bool(placement) == bool(variables) for placement in placements.values())
     return AmpiImages("swap", (program,), placements, "" if is_known else UNKNOWN.format(INVALID))
 
 

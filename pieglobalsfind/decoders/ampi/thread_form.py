@@ -21,7 +21,8 @@ from pieglobalsfind.target import Target
 
 FCONTEXT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
 SAVED_PC, SAVED_SIZE = (
-    next(one.offset for one in FCONTEXT if one.dwarf_register == number) for number in (X86_64.pc, X86_64.stack_pointer)
+    next(rule.offset for rule in FCONTEXT if rule.dwarf_register == number)
+    for number in (X86_64.pc, X86_64.stack_pointer)
 )
 WORDS = struct.Struct("<QQQQQ")
 ENTRY = 8  # bytes before the entry in it
@@ -124,7 +125,7 @@ class UcontextForm(Form):
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
         processor = self.loader.elf.header.processor
-        words = {one.dwarf_register: word(target, signature.context + one.offset) for one in self.layout}
+        words = {rule.dwarf_register: word(target, signature.context + rule.offset) for rule in self.layout}
         words[processor.pc] &= processor.code_mask
         return processor.resumed(target.read, words)[processor.pc]
 

@@ -65,7 +65,7 @@ def find(
         if len(set(blocks.values())) == len(blocks) > len(best):
             best = blocks
     threads = {number: _thread(target, maps, processor, block, at, here) for number, block in best.items()}
-    return {number: one for number, one in threads.items() if one is not None}
+    return {number: thread for number, thread in threads.items() if thread is not None}
 
 
 def _ways(

@@ -39,7 +39,7 @@ class CopyCheck:
         for copy in copies:
             rows[copy.object].append(copy)
         problems = {number: _counted(len(found)) for number, found in rows.items() if len(found) != 1}
-        single = [found[0] for found in rows.values() if len(found) == 1]
+        single = [row[0] for row in rows.values() if len(row) == 1]
         for copy in single:
             owner = self._owner(copy.base)
             if owner is not None and owner != rank.rank:

@@ -173,11 +173,11 @@ class _Reader:
             entries = parse_records(SentRecord, self._target.read(address + 8, count * stride), stride, self._order)
         except MemoryUnreadable:
             return Absent("the table of its messages is not in what was read")
-        found = [Sent(entry.receiver - 1, *entry[2:]) for entry in entries if entry.receiver]
-        receivers = {sent.receiver for sent in found}
-        if len(receivers) < len(found) or any(receiver >= self._table.rank_count for receiver in receivers):
+        messages = [Sent(entry.receiver - 1, *entry[2:]) for entry in entries if entry.receiver]
+        receivers = {sent.receiver for sent in messages}
+        if len(receivers) < len(messages) or any(receiver >= self._table.rank_count for receiver in receivers):
             return Absent("the table of its messages is damaged")
-        return tuple(sorted(found, key=lambda sent: sent.receiver))
+        return tuple(sorted(messages, key=lambda sent: sent.receiver))
 
 
 @dataclass(frozen=True)

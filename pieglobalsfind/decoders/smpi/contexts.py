@@ -75,7 +75,7 @@ def layout_of(
     contexts = [one.context for one in saved if isinstance(one.context, int)]
 
     def returns(layout: Layout) -> int:
-        place = next((one.offset for one in layout if one.dwarf_register == processor.pc), 0)
+        place = next((rule.offset for rule in layout if rule.dwarf_register == processor.pc), 0)
         words = words_of(target, [context + place for context in contexts], 1, 1)
         return sum(_is_within(code, word[0]) for word in words if word)
 

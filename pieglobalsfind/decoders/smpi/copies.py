@@ -63,23 +63,24 @@ def entries(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[int, in
             try:
                 debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
                 if debug:
-                    return _named(target, next(link_maps.namespaces(target, debug), 0))
+                    return _named(target, next(link_maps.namespaces(target, debug), 0), len(maps))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
     return []
 
 
-def _named(target: Target, first: int) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, int]] = []
+def _named(target: Target, first: int, most: int) -> list[tuple[int, int, str]]:
+    """The list from its first entry to its end, or to where it is damaged: each object has a mapping at least."""
+    listed: dict[int, tuple[int, int]] = {}  # (bias, name's address) by entry
     address = first
-    while address and len(found) < link_maps.MOST_OBJECTS * 64:  # ranks have several each
+    while address and address not in listed and len(listed) < most:
         bias, name, _, following, _ = struct.unpack("<5Q", target.read(address, 40))
-        found.append((address, bias, name))
+        listed[address] = bias, name
         address = following
-    names = [b"" if one is None else one for one in read_many(target, [(name, LONGEST_NAME) for _, _, name in found])]
+    names = read_many(target, [(name, LONGEST_NAME) for _, name in listed.values()])
     return [
-        (entry, bias, _text(target, name, data).decode("utf-8", "surrogateescape"))
-        for (entry, bias, name), data in zip(found, names)
+        (entry, bias, _text(target, name, data or b"").decode("utf-8", "surrogateescape"))
+        for (entry, (bias, name)), data in zip(listed.items(), names)
     ]
 
 
@@ -122,16 +123,16 @@ def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[
 
 def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> list[Loaded]:
     """Objects with a main that SMPI can call, without the program that the kernel has started."""
-    found = []
+    loaded = []
     for entry, bias, name in listed[1:]:
         if name:
             try:
                 elf = LoadedElf(target.read, bias)
                 if any(elf.symbol(main) is not None for main in MAINS):
-                    found.append(Loaded(entry, bias, name, elf))
+                    loaded.append(Loaded(entry, bias, name, elf))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-    return found
+    return loaded
 
 
 def entered(target: Target, stacks: Mapping[int, Region], codes: Mapping[int, Region]) -> dict[int, int]:

@@ -83,7 +83,7 @@ class Requests:
         first, needs_one = ordered[0], call in NEED_ONE and len(ordered) > 1
         if any(one.is_matched is None for one in ordered):
             return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
-        left = [one for one in ordered if not one.is_matched]
+        left = [request for request in ordered if not request.is_matched]
         if not left or (needs_one and len(left) < len(ordered)):
             return self._said(rank, call, first, ()), True
         return replace(self._said(rank, call, first, left[1:]), needs_one=needs_one), False
@@ -128,8 +128,8 @@ class Requests:
 
     def _said(self, rank: Rank, call: str, smpi_request: SmpiRequest, others: Sequence[SmpiRequest]) -> Waiting:
         own = self._actors[rank.rank].number
-        first, *rest = (self._awaited(own, one) for one in (smpi_request, *others))
-        unknown = "" if NONE not in [one.peer for one in (first, *rest)] else HAS_ENDED
+        first, *rest = (self._awaited(own, request) for request in (smpi_request, *others))
+        unknown = "" if NONE not in [awaited.peer for awaited in (first, *rest)] else HAS_ENDED
         is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
         return Waiting(
             call, first.peer, first.tag, smpi_request.communicator, first.peer >= 0, unknown, is_sent, tuple(rest)
@@ -197,12 +197,12 @@ class Requests:
 
     def _believed(self, actor: Actor, addresses: Sequence[int]) -> list[SmpiRequest]:
         """Requests that are the actor's own, once each, those that are still to be done."""
-        found = []
+        requests = []
         for words in words_of(self._target, list(dict.fromkeys(addresses)), OBJECT_WORDS, FEWEST_WORDS):
             smpi_request = self._request(actor, words)
             if smpi_request is not None:
-                found.append(smpi_request)
-        return found
+                requests.append(smpi_request)
+        return requests
 
     def _request(self, actor: Actor, words: Words) -> Optional[SmpiRequest]:
         at = next((at for at in range(1, len(words) - 12) if self._is_type(words[at])), None)

@@ -22,7 +22,6 @@ from gdbext.gdb_api.typed_command import typed_option
 
 SHORT = "..."
 NAMES = "bt|backtrace|where"
-BACKTRACE = rf"(?:{NAMES})(?:\s+(-?[1-9]\d{{0,8}}))?\s*"
 
 HOOKS = {
     "hook-backtrace": "maintenance ranklens-learn-option",
