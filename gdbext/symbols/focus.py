@@ -43,14 +43,12 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
-    `is_main`: in place of the main program's own, which GDB looks into before all others. `stays`: also while another
-    rank's symbols come in place of these, as all ranks run this code.
+    `is_main`: in place of the main program's own, which GDB looks into before all others.
     """
 
     path: str
     bias: int
     is_main: bool = False
-    stays: bool = False
 
 
 class Focus:
@@ -280,12 +278,13 @@ class Focus:
                     failures.append(str(view))
                     continue
                 self._objects[view.path] = elf_object.path
-                stays = any(runs_original(one, elf_object) for one in moment.table.ranks[:1])
                 if not self._is_there(elf_object, file, view):
-                    placed.append(self._as_main(elf_object, file, replace(view, stays=stays and rank is None)))
-                if rank is not None and stays:
-                    original = self._view(moment, elf_object, None, LoadedSymbols(file, elf_object.load_bias))
-                    placed += [] if isinstance(original, Absent) else [replace(original, stays=True)]
+                    placed.append(self._as_main(elf_object, file, view))
+                if rank is not None and runs_original(moment.rank(rank), elf_object):
+                    # After the rank's own: GDB takes a static variable of the first file that has one of the name.
+                    plain = LoadedSymbols(file, elf_object.load_bias)
+                    original = self._view(moment, elf_object, rank, plain, of_original=True)
+                    placed += [] if isinstance(original, Absent) else [original]
         return tuple(placed), tuple(failures)
 
     def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
@@ -300,16 +299,21 @@ class Focus:
         return replace(view, is_main=bool(self._main_program) and self._main_program == elf_object.path)
 
     def _view(
-        self, moment: ProcessView, elf_object: Object, rank: Optional[int], plain: LoadedSymbols
+        self,
+        moment: ProcessView,
+        elf_object: Object,
+        rank: Optional[int],
+        plain: LoadedSymbols,
+        of_original: bool = False,
     ) -> Union[LoadedSymbols, Absent]:
         """The file as it is, or with the addresses of what lies apart on this rank.
 
         Without a rank thread-local variables are refused: GDB takes those of a file that it has not loaded as a library
-        for another module's.
+        for another module's. `of_original`: the original itself, as the rank's code uses it there.
         """
         owner = None if rank is None else moment.rank(rank)
         elsewhere = rank is not None and is_elsewhere(moment, rank)
-        lies_elsewhere = elf_object.tls_size > 0 if owner is None else lies_apart(owner, elf_object)
+        lies_elsewhere = elf_object.tls_size > 0 if owner is None or of_original else lies_apart(owner, elf_object)
         if not elsewhere and not lies_elsewhere:
             return plain
         from pieglobalsfind.debugger import rank_debug_file
@@ -322,7 +326,10 @@ class Focus:
                 variables = variable_cache.declared(str(path), elf_object.build_id).variables
                 self._apart = self._apart or rank_debug_file.Apart()
                 made = self._apart.view(
-                    plain.path, variables, rank_debug_file.Instance(owner, elf_object, elsewhere), plain.bias
+                    plain.path,
+                    variables,
+                    rank_debug_file.Instance(owner, elf_object, elsewhere, of_original),
+                    plain.bias,
                 )
             except (OSError, ObjectFileError) as error:
                 return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
@@ -351,14 +358,11 @@ class Focus:
         self._program = program_path()
         self.moves += 1
         old = self._placed
-        stay = [loaded_symbols for loaded_symbols in wanted if loaded_symbols.stays and loaded_symbols in old]
         for loaded_symbols in wanted:
-            if loaded_symbols in stay:
-                continue
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
-        self._remove(tuple(loaded_symbols for loaded_symbols in old if loaded_symbols not in stay))
+        self._remove(old)
         self._placed = wanted
 
     def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.names import type_name
-from pieglobalsfind.dwarf.types import TypeTable, Variable
+from pieglobalsfind.dwarf.types import Base, Enum, MemberPointer, Pointer, TypeTable, Variable
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.model import Absent
 
@@ -54,9 +54,12 @@ class Listed:
 
 def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterator[Listed]:
     """In the order of files and lines; raises `ObjectFileError` if the file can't be read."""
-    extents = [(place, variable.size) for variable in variables if (place := address_of(variable)) is not None]
+    placed = {place: variable for variable in variables if (place := address_of(variable)) is not None}
+    extents = [(place, variable.size) for place, variable in placed.items()]
+    scalars = (Base, Pointer, MemberPointer, Enum)
+    with_elements = (place for place, one in placed.items() if not isinstance(types.strip(one.type), scalars))
     with open_elf(path) as elf:
-        uses = read_uses(elf, extents)
+        uses = read_uses(elf, extents, frozenset(with_elements))
     for one in sorted(variables, key=lambda one: (one.file, one.line, one.name)):
         yield Listed(
             name=harmless(one.name),

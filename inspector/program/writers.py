@@ -27,12 +27,19 @@ from .tls_words import ANY_BLOCK, TlsWords, tls_words
 
 LARGEST_FUNCTION = 1 << 24  # bytes
 MASK = (1 << 64) - 1
-LARGEST_SCALAR = 16  # bytes; what is larger may be an array
+MOVED = 1 << 64  # of an address that arithmetic has changed: only its variable is known, not where in it
 MOST_PASSES = 20  # over one function
 # x86-64 psABI, figure 3.4
 KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 ARITHMETIC = ("add", "sub", "inc", "dec")
+# Instructions that write to a first operand in memory, where capstone 5 calls some of them readers: moves of vectors
+# and of their parts, x87's stores, rotations, compare and exchange
+STORES = (
+    *("mov", "vmov", "pextr", "vpextr", "extract", "vextract", "vmaskmov", "vpmaskmov", "vpmov", "vscatter"),
+    *("vpscatter", "vcompress", "vpcompress", "vcvtps2ph", "fst", "fnst", "fist", "fbstp", "stmxcsr", "vstmxcsr"),
+    *("rol", "ror", "rcl", "rcr", "cmpxchg"),
+)
 DECODED = " and ".join(one.name for one in PROCESSORS.values() if one.is_decoded)
 UNKNOWN_CODE = Absent("its machine code is not decoded", f"only {DECODED} is")
 NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
@@ -54,13 +61,16 @@ class Uses:
         return tuple(sorted(self.takers.get(address, ())))
 
 
-def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, Absent]:
-    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that is unknown."""
+def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]], with_elements: frozenset[int]) -> Union[Uses, Absent]:
+    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that is unknown.
+
+    `with_elements`: the addresses of those that an index may lead into.
+    """
     if not is_decoded(elf):
         return UNKNOWN_CODE
     if not any(section.type == SHT_SYMTAB for section in elf.sections):
         return NO_SYMBOLS
-    reader = CodeReader(elf, sorted(set(extents)))
+    reader = CodeReader(elf, sorted(set(extents)), with_elements)
     for address in read_symbols(elf).addresses:
         if address.size and is_code(elf, address):
             reader.read(address)
@@ -92,13 +102,14 @@ def own_slots(path: str) -> Iterator[tuple[int, int]]:
 class CodeReader:
     """Functions of one file, one after the other; `uses` collects what they do."""
 
-    def __init__(self, elf: ElfFile, extents: list[tuple[int, int]]) -> None:
+    def __init__(self, elf: ElfFile, extents: list[tuple[int, int]], with_elements: frozenset[int]) -> None:
         import capstone  # late: few commands need it, and it takes time to load
 
         self.uses = Uses()
         self._elf = elf
         self._extents = extents
         self._starts = [start for start, _ in extents]
+        self._with_elements = with_elements
         self._tls: TlsWords = tls_words(elf)
         self._slots = {**dict(own_slots(elf.path)), **self._tls.offsets}
         self._x86 = capstone.x86
@@ -112,6 +123,8 @@ class CodeReader:
         self._held: dict[str, int] = {}  # by register: the address of a variable's byte that it holds
         self._after: dict[str, int] = {}  # the same where an instruction jumps to
         self._arriving: dict[int, dict[str, int]] = {}  # what all jumps to a label have in common
+        self._goes_on = True  # from the instruction before
+        self._has_table = False  # of jumps: they may lead to any label
 
     def read(self, symbol: FileSymbol) -> None:
         """Note what one function stores to, and whose address it takes."""
@@ -122,6 +135,7 @@ class CodeReader:
         instructions = list(self._decoder.disasm(code, symbol.start))
         self._function = demangle(symbol.name).partition("(")[0]
         labels = {target for instruction in instructions for target in self._targets(instruction)}
+        self._has_table = any(one.mnemonic == "jmp" and not list(self._targets(one)) for one in instructions)
         for _ in range(MOST_PASSES):  # what jumps bring along is less in each
             before = dict(self._arriving)
             self._pass(instructions, labels)
@@ -134,10 +148,12 @@ class CodeReader:
         self._notes, self._arriving = False, {}
 
     def _pass(self, instructions: list[Any], labels: set[int]) -> None:
-        self._held, self._accessed = {}, set()
+        self._held, self._accessed, self._goes_on = {}, set(), True
         for instruction in instructions:
             if instruction.address in labels:
-                self._held = common(self._held, self._arriving.get(instruction.address, self._held))
+                arriving = self._arriving.get(instruction.address, self._held)
+                is_reached = self._goes_on or self._has_table
+                self._held = common(self._held, arriving) if is_reached else dict(arriving)
             self._step(instruction)
             for target in self._targets(instruction):
                 self._arriving[target] = common(self._after, self._arriving.get(target, self._after))
@@ -148,8 +164,9 @@ class CodeReader:
 
     def _step(self, instruction: Any) -> None:
         operands = instruction.operands
-        for operand in operands:
-            if operand.type == self._x86.X86_OP_MEM and operand.access & self._capstone.CS_AC_WRITE:
+        for number, operand in enumerate(operands):
+            is_written = operand.access & self._capstone.CS_AC_WRITE or is_store(instruction.mnemonic, number)
+            if operand.type == self._x86.X86_OP_MEM and is_written:
                 self._note(self.uses.writers, self._address(instruction, operand))
         self._note_escapes(instruction, operands)
         held = self._result(instruction, operands)
@@ -157,14 +174,20 @@ class CodeReader:
             block = self._tls.modules.get(self._held.get("rdi", 0))  # the argument of __tls_get_addr
             held = None if block is None else ("rax", block)
             self._held = {name: place for name, place in self._held.items() if name in KEPT_BY_CALLS}
-        if instruction.mnemonic not in ARITHMETIC or self._moves_thread_pointer(instruction, operands):
-            for register in instruction.regs_access()[1]:
-                self._held.pop(wide(instruction.reg_name(register)), None)
+        is_arithmetic = instruction.mnemonic in ARITHMETIC and not self._moves_thread_pointer(instruction, operands)
+        for register in instruction.regs_access()[1]:
+            name = wide(instruction.reg_name(register))
+            if is_arithmetic and name in self._held:
+                self._held[name] |= MOVED
+            else:
+                self._held.pop(name, None)
         if held is not None:
             self._held[held[0]] = held[1]
             self._accessed.discard(held[0])
         self._after = self._held
-        if instruction.mnemonic == "jmp" or instruction.group(self._capstone.CS_GRP_RET):
+        if instruction.mnemonic != "nop":  # between functions' parts nothing leads to it
+            self._goes_on = instruction.mnemonic != "jmp" and not instruction.group(self._capstone.CS_GRP_RET)
+        if not self._goes_on:
             self._held = {}  # what follows is reached from elsewhere
 
     def _note_escapes(self, instruction: Any, operands: Any) -> None:
@@ -242,6 +265,8 @@ class CodeReader:
         named = [name for name in known if len(known) == 1 or self._held[name] != self._tls.pointer]
         if len(named) != 1:
             return None
+        if self._held[named[0]] & MOVED:  # perhaps past the variable's end, and this place before the end
+            return self._tls.in_block(self._held[named[0]] & MASK)
         place = self._tls.in_block((self._held[named[0]] + memory.disp) & MASK)
         if not (memory.base and memory.index) or len(known) == 2:
             return place
@@ -251,15 +276,21 @@ class CodeReader:
         """The start of an indexed array; the code may name a place before it, in another variable's last bytes."""
         at = bisect_right(self._starts, base) - 1
         start, size = self._extents[at] if at >= 0 else (0, 0)
-        return start if size > LARGEST_SCALAR and start <= base < start + size // 2 else None
+        return start if start in self._with_elements and start <= base < start + size // 2 else None
 
     def _note(self, uses: dict[int, set[str]], place: Optional[int]) -> None:
         """Enter the function for the variable that has the byte at `place`, if one has."""
         if place is None or not self._notes:
             return
+        place &= MASK
         at = bisect_right(self._starts, place) - 1
         if at >= 0 and self._extents[at][0] <= place < sum(self._extents[at]):
             uses.setdefault(self._extents[at][0], set()).add(self._function)
+
+
+def is_store(mnemonic: str, number: int) -> bool:
+    """Return whether an instruction writes to its operand of that number, if it is in memory."""
+    return number == 0 and mnemonic.rpartition(" ")[2].startswith(STORES)
 
 
 def common(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:

@@ -58,12 +58,14 @@ def needs(rank: Rank, elf_object: Object, is_elsewhere: bool = False) -> bool:
 class Instance:
     """An object as one rank has it, or the original (None).
 
-    `is_elsewhere`: its pages are another process's, at the same addresses.
+    `is_elsewhere`: its pages are another process's, at the same addresses. `is_original`: the original, where the
+    rank's code runs there: of the rank's own it uses thread-local variables alone.
     """
 
     rank: Optional[Rank]
     object: Object
     is_elsewhere: bool = False
+    is_original: bool = False
 
     def place(self, location: Location) -> Union[int, Absent]:
         """Return where a rank keeps what a location describes; unreadable if the rank has none."""
@@ -77,6 +79,8 @@ class Instance:
             return NO_RANK if location.thread_local else location.value + self.object.load_bias
         if location.thread_local:
             return thread_local_place(self.rank, self.object, location.value)
+        if self.is_original:
+            return location.value + self.object.load_bias
         return data_place(self.rank, self.object, location.value + self.object.load_bias)
 
     def _has_other_pages(self, address: Union[int, Absent]) -> bool:

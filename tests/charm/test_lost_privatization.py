@@ -50,6 +50,7 @@ class Lost:
 
     job: Running
     language: str
+    has_both_flags: bool
 
     @property
     def name(self) -> str:
@@ -74,6 +75,16 @@ class Lost:
         words = [word for command in commands for word in ("-ex", command)]
         return run(find_gdb(), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *target, *words).stdout
 
+    def lldb(self, kind: str, tmp_path: Path, *commands: str) -> str:
+        """What LLDB with the extension prints of the job, or of its core file."""
+        if kind == "live":
+            target = ["-p", str(self.job.pid)]
+        else:
+            target = [str(self.job.folder / "prog"), "-c", str(make_core(self.job.pid, tmp_path))]
+        asked = (f"command script import {ROOT / 'lldbext'}", *commands)
+        words = [word for command in asked for word in ("-o", command)]
+        return run(find_lldb(), "-x", "-b", *target, *words).stdout
+
 
 @pytest.fixture(scope="module", params=PROGRAMS)
 def lost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lost]:
@@ -87,7 +98,7 @@ def lost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     build(folder, method, language, with_hook=with_hook, source=source, more=more)
     with running(folder) as up:
         assert len({truth.global_address for truth in up.truth.values()}) == 1, "AMPI has privatized it"
-        yield Lost(up, language)
+        yield Lost(up, language, method == BOTH)
 
 
 def run(*words: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
@@ -132,6 +143,25 @@ def test_gdb(lost: Lost, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["live", "core"])
+@pytest.mark.parametrize("debugger", ["gdb", "lldb"])
+def test_what_stays_a_ranks_own(lost: Lost, debugger: str, kind: str, tmp_path: Path) -> None:
+    """Static and thread-local variables, one rank after another, from a frame that is not the program's."""
+    if lost.language == "f90":
+        pytest.skip("it has none")
+    values = []
+    for rank in (*range(RANKS), 0):
+        values += [100 + rank, rank if lost.has_both_flags else lost.value]
+    chosen = (f"rank {rank}" for rank in (*range(RANKS), 0))
+    asked = [command for one in chosen for command in (one, "p hidden", "p small")]
+    if debugger == "gdb":
+        shown = lost.gdb(kind, tmp_path, f"source {ROOT}/gdbext/rank.py", *asked)
+        assert re.findall(r"^\$\d+ = (-?\d+)$", shown, re.MULTILINE) == list(map(str, values)), shown
+    else:
+        shown = lost.lldb(kind, tmp_path, *asked)
+        assert re.findall(r"^\(int\) (?:\$\d+ = )?(-?\d+)$", shown, re.MULTILINE) == list(map(str, values)), shown
+
+
+@pytest.mark.parametrize("kind", ["live", "core"])
 def test_plain_gdb_shows_the_same(lost: Lost, kind: str, tmp_path: Path) -> None:
     """It has the original's variables alone, and a core file's in the program's own file."""
     program = lost.job.folder / "prog.user.so"
@@ -152,13 +182,8 @@ def test_plain_gdb_shows_the_same(lost: Lost, kind: str, tmp_path: Path) -> None
 def test_lldb(lost: Lost, kind: str, tmp_path: Path) -> None:
     if lost.language == "f90":
         pytest.skip("LLDB has no Fortran")
-    if kind == "live":
-        target = ["-p", str(lost.job.pid)]
-    else:
-        target = [str(lost.job.folder / "prog"), "-c", str(make_core(lost.job.pid, tmp_path))]
     asked = ("rank print g_rank", "rank print --nominal g_rank", "rank 2", "p g_rank", "p &g_rank")
-    words = [word for one in (f"command script import {ROOT / 'lldbext'}", *asked) for word in ("-o", one)]
-    shown = run(find_lldb(), "-x", "-b", *target, *words).stdout
+    shown = lost.lldb(kind, tmp_path, *asked)
     for rank in range(RANKS):
         assert f"\n{rank}: {lost.value} (the original's: privatization failed)\n" in shown, shown
         assert f"\n{rank}: {NOMINAL} (nominal: its code uses {lost.address})\n" in shown, shown

@@ -41,7 +41,22 @@ __attribute__((noinline)) void choose(int n) {
     case 8: pair.a = 4; break;
     }
 }
+static int table[32] __attribute__((used)), before[32] __attribute__((used));
+__asm__(".text; .globl walk; .type walk, @function; walk: lea table+8(%rip), %rax; add $72, %rax;"
+        "movl $1, -40(%rax); ret; .size walk, .-walk"); /* a pointer that has moved, and a place before it */
+int few[3];
+double pairs[8], rate;
+__attribute__((noinline)) void short_array(int n) { few[n] += n; }
+__attribute__((noinline)) void vectors(double a) { for (int i = 0; i < 8; i++) pairs[i] = a; }
+__attribute__((noinline)) void back(int n) {
+    double now = rate;
+    if (__builtin_expect(n < 0, 0)) now *= n * 3.0; /* code after the return, which goes back */
+    rate = now + 1;
+}
 int main(int c, char **v) {
+    short_array(c);
+    vectors(c);
+    back(c);
     step();
     put(c);
     through(&taken);
@@ -97,15 +112,21 @@ EXPECTED: dict[str, dict[str, tuple[list[str], list[str]]]] = {
         "waits": (["put"], []),
         "room": (["put"], []),
         "lent": ([], ["main"]),
+        "table": (["walk"], []),
+        "before": ([], []),
+        "few": (["short_array"], []),
+        "pairs": (["vectors"], []),
+        "rate": (["back"], []),
     },
     "cpp": {"mesh::cells": (["main"], []), "mesh::Grid::total": (["mesh::Grid::add"], [])},
     "f90": {"state::steps": (["state::advance"], []), "state::heat": (["state::advance"], [])},
 }
 COMPILERS = {"c": "gcc", "cpp": "g++", "f90": "gfortran"}
+AVX = "-O3 -mavx2 -fPIC -shared"
 LIKE_AMPI = "-fPIC -shared -ftls-model=initial-exec -mno-tls-direct-seg-refs"
 LEVELS = (
     *("-O0", "-O2", "-O0 -fPIC -shared", "-O1 -fPIC -shared", "-O2 -fPIC -shared -ftls-model=initial-exec"),
-    *(f"-O0 {LIKE_AMPI}", f"-O2 {LIKE_AMPI}"),
+    *(f"-O0 {LIKE_AMPI}", f"-O2 {LIKE_AMPI}", AVX),
 )
 
 
