@@ -57,11 +57,11 @@ def test_every_tool_shows_it(tmp_path: Path, start_job: StartJob, gdb: Path) -> 
         assert [one["function"] for one in stack["calls"]] == ["program_main", "receive"] and stack["ranks"] == "0-2"
         (found,) = inspect("globals", target)["globals"]
         assert [group["value"] for group in found["groups"]] == ["0", "1", "2"] and found["verdict"] == "differs"
-    told = Session(gdb, tmp_path).attach(
+    answers = Session(gdb, tmp_path).attach(
         'ask("rank 1")\ntell("functions", functions())\ntell("value", value("my_rank"))', job.pid
     )
-    functions = told["functions"][: told["functions"].index("rank_entry") + 1]
-    assert functions[-3:] == ["receive", "program_main", "rank_entry"] and told["value"] == 1
+    functions = answers["functions"][: answers["functions"].index("rank_entry") + 1]
+    assert functions[-3:] == ["receive", "program_main", "rank_entry"] and answers["value"] == 1
     text = subprocess.run([BIN / "inspector", "waits", str(job.pid)], capture_output=True, text=True, timeout=60).stdout
     assert next(line for line in documented if line.startswith("deadlock")) in text.splitlines()
 

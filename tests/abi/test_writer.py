@@ -51,7 +51,7 @@ def test_its_ranks_are_shown(job: Job, gdb: Path, tmp_path: Path) -> None:
     found = {one["name"]: one for one in inspect("globals", job)["globals"]}
     assert {name: [group["value"] for group in found[name]["groups"]] for name in VALUES} == VALUES
     assert {found[name]["verdict"] for name in VALUES} == {"differs"}
-    told = Session(gdb, tmp_path).attach(
+    answers = Session(gdb, tmp_path).attach(
         """
 tell("values", [[ask(f"rank print {name} {rank}") for rank in (0, 1)] for name in ("counter", "my_rank", "values")])
 ask("rank 1")
@@ -60,6 +60,6 @@ tell("value", value("counter"))
 """,
         job.pid,
     )
-    assert told["values"] == [[f"{rank}: {one}\n" for rank, one in enumerate(both)] for both in VALUES.values()]
-    functions = told["functions"][: told["functions"].index("rank_entry") + 1]
-    assert functions[-4:] == ["wait_in_call", "work", "program_main", "rank_entry"] and told["value"] == 10
+    assert answers["values"] == [[f"{rank}: {one}\n" for rank, one in enumerate(both)] for both in VALUES.values()]
+    functions = answers["functions"][: answers["functions"].index("rank_entry") + 1]
+    assert functions[-4:] == ["wait_in_call", "work", "program_main", "rank_entry"] and answers["value"] == 10

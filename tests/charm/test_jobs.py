@@ -155,10 +155,10 @@ def test_a_debugger_finds_the_processes_by_their_table(
             tell("values of %d" % pid, ask("rank print g_rank").split())
             ask("detach")
         """
-        told = Session(gdb, tmp_path).attach(script, publisher.pid)
-        assert told["pids"] == expected and told["state"] == 1, "MPIR_DEBUG_SPAWNED"
-        assert told["programs"] == [str(program / "prog")] * 2
+        answers = Session(gdb, tmp_path).attach(script, publisher.pid)
+        assert answers["pids"] == expected and answers["state"] == 1, "MPIR_DEBUG_SPAWNED"
+        assert answers["programs"] == [str(program / "prog")] * 2
         for pid, ranks in found.items():
-            assert told[f"values of {pid}"] == [word for rank in sorted(ranks) for word in (f"{rank}:", str(rank))]
+            assert answers[f"values of {pid}"] == [word for rank in sorted(ranks) for word in (f"{rank}:", str(rank))]
         assert publisher.process.poll() is None
     assert publisher.finish() == 0

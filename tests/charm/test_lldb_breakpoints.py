@@ -57,11 +57,11 @@ process = target.GetProcess()
 tell("hits", hits(["n"]))
 tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
 """
-    told = Session(Path(LLDB), tmp_path).run(HITS + script, "--", tmp_path / "prog", f"+vp{RANKS}")
-    assert told["others"] == [] and told["signals"] == [], told.output
-    assert told["exit"] == [True, 0], told.output
+    answers = Session(Path(LLDB), tmp_path).run(HITS + script, "--", tmp_path / "prog", f"+vp{RANKS}")
+    assert answers["others"] == [] and answers["signals"] == [], answers.output
+    assert answers["exit"] == [True, 0], answers.output
     expected = [[f"rank {rank}: running", turn] for rank in range(RANKS) for turn in range(1, TURNS + 1)]
-    assert sorted(told["hits"]) == expected, told.output
+    assert sorted(answers["hits"]) == expected, answers.output
     if method != "none":  # all add to one variable there, and leave it meanwhile
         assert sums((tmp_path / "out").read_text()) == [(str(one), "6") for one in range(RANKS)]
 

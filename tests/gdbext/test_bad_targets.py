@@ -30,20 +30,20 @@ def check(told: dict[str, str], sentence: str) -> None:
 
 
 def test_no_program(session: Session) -> None:
-    told = session.run(f"COMMANDS = {COMMANDS}\n{AFTERWARDS}")
-    check(told["answers"], "there is no process")
-    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+    answers = session.run(f"COMMANDS = {COMMANDS}\n{AFTERWARDS}")
+    check(answers["answers"], "there is no process")
+    assert answers["alive"][0].endswith("= 42\n") and "Traceback" not in answers.output
 
 
 def test_a_program_without_ranks(session: Session) -> None:
     script = f'gdb.execute("break main")\ngdb.execute("run")\nCOMMANDS = {COMMANDS}\n{AFTERWARDS}'
-    told = session.run(script, "/bin/true")
-    check(told["answers"], "")
-    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+    answers = session.run(script, "/bin/true")
+    check(answers["answers"], "")
+    assert answers["alive"][0].endswith("= 42\n") and "Traceback" not in answers.output
 
 
 def test_killed_under_the_debugger(session: Session, places: Places) -> None:
-    told = session.attach(
+    answers = session.attach(
         f"""
 import os, signal
 gdb.execute("rank 1")
@@ -55,8 +55,8 @@ tell("continued", ask("continue"))
 """,
         places.pid,
     )
-    check(told["answers"], "there is no process")
-    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+    check(answers["answers"], "there is no process")
+    assert answers["alive"][0].endswith("= 42\n") and "Traceback" not in answers.output
 
 
 @pytest.mark.parametrize("command", ["continue", "next"])
@@ -94,7 +94,7 @@ def test_killed_while_gdb_attaches(gdb: Path, places: Places) -> None:
 
 def test_killed_in_the_middle_of_a_command(session: Session, places: Places) -> None:
     """What could not be read is neither a damaged record nor a value that no global has."""
-    told = session.attach(
+    answers = session.attach(
         f"""
 import os, signal
 
@@ -122,12 +122,12 @@ tell("after", [ask("rank list"), ask("print 40 + 2")])
         places.pid,
     )
     ended = f"process {places.pid} has ended"
-    assert ended in told["apply"] and told["calls"] == 2, told["apply"]
-    for command, answer in told["answers"].items():
+    assert ended in answers["apply"] and answers["calls"] == 2, answers["apply"]
+    for command, answer in answers["answers"].items():
         assert answer.count(ended) == 1 and len(answer.splitlines()) == 1, (command, answer)
-    assert told["print"].endswith("= 42\n")
-    assert "there is no process" in told["after"][0] and told["after"][1].endswith("= 42\n")
-    assert "Traceback" not in told.output
+    assert answers["print"].endswith("= 42\n")
+    assert "there is no process" in answers["after"][0] and answers["after"][1].endswith("= 42\n")
+    assert "Traceback" not in answers.output
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ tell("after", [ask("rank list"), ask("print 40 + 2")])
 )
 def test_a_registry_that_lies(session: Session, places: Places, offset: int, value: int, sentence: str) -> None:
     """Overwritten as a wild pointer would; put right again, everything is as before."""
-    told = session.attach(
+    answers = session.attach(
         f"""
 place = next(line.split("-")[0] for line in open("/proc/{places.pid}/maps") if "rank_debug_registry" in line)
 word = f"*(unsigned long *)(0x{{place}} + {offset})"
@@ -154,13 +154,13 @@ tell("right", ask("rank list"))
 """,
         places.pid,
     )
-    assert sentence in told["wrong"] and "Traceback" not in told.output
-    assert "MPI_Recv" in told["right"] and sentence not in told["right"]
+    assert sentence in answers["wrong"] and "Traceback" not in answers.output
+    assert "MPI_Recv" in answers["right"] and sentence not in answers["right"]
 
 
 def test_an_exited_rank(session: Session, rankrun: Path, program: Path) -> None:
     """Its globals are still there, its stack is not: asked while the next one ends."""
-    told = session.run(
+    answers = session.run(
         """
 gdb.execute("break rank_debug_event if $rdi == 6")
 gdb.execute("run")
@@ -177,13 +177,13 @@ tell("answers", [ask(f"{command} {ended}") for command in ("rank print shared_na
         program,
         "end",
     )
-    ended, ending = told["ranks"]
-    value, stack, selected, row = told["answers"]
-    assert told["selected"] == ending != ended
-    assert value == f"{ended}: {10 + ended}\n", told.output
+    ended, ending = answers["ranks"]
+    value, stack, selected, row = answers["answers"]
+    assert answers["selected"] == ending != ended
+    assert value == f"{ended}: {10 + ended}\n", answers.output
     assert stack == selected == f"error: rank {ended} has exited: its globals are still there: rank print EXPR {ended}"
     assert row.splitlines()[1].split()[:2] == [str(ended), "exited"], row
-    assert "Traceback" not in told.output
+    assert "Traceback" not in answers.output
 
 
 def test_a_path_that_is_no_text(
@@ -194,7 +194,7 @@ def test_a_path_that_is_no_text(
     odd.parent.mkdir()
     shutil.copy(program, odd)
     places = hold(start_job(rankrun, "-n", RANKS, odd))
-    told = session.attach(
+    answers = session.attach(
         """
 tell("list", ask("rank list"))
 tell("runs", [value("$_rank"), value("shared_name")])
@@ -205,11 +205,11 @@ tell("bt", ask("bt"))
         places.pid,
     )
     last = RANKS - 1
-    assert told["list"].count("blocked") == last
-    assert told["runs"] == [last, places.owned[last, "shared_name"].value]
-    assert told["waits"] == [1, places.owned[1, "shared_name"].value, places.owned[2, "shared_name"].address]
-    assert "wait_for (peer=2) at" in told["bt"]
-    assert "Traceback" not in told.output and "ranklens failed" not in told.output
+    assert answers["list"].count("blocked") == last
+    assert answers["runs"] == [last, places.owned[last, "shared_name"].value]
+    assert answers["waits"] == [1, places.owned[1, "shared_name"].value, places.owned[2, "shared_name"].address]
+    assert "wait_for (peer=2) at" in answers["bt"]
+    assert "Traceback" not in answers.output and "ranklens failed" not in answers.output
 
 
 def test_names_that_are_not_utf8(gdb: Path, start_job: StartJob, rankrun: Path, rankcc: Path, tmp_path: Path) -> None:

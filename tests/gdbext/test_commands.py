@@ -100,11 +100,11 @@ def test_every_rank_has_its_own_address(session: Session, places: Places) -> Non
     tell("ranks", [value(f'$_rank_of($_rankaddr("shared_name", {{rank}}))') for rank in range({RANKS})])
     tell("nobody", value("$_rank_of(1)"))
     """
-    told = session.attach(script, places.pid)
+    answers = session.attach(script, places.pid)
     names = ("shared_name", "file_static", "move_on")
-    assert told["addresses"] == [places.owned[rank, name].address for rank in range(RANKS) for name in names]
-    assert told["ranks"] == list(range(RANKS))
-    assert told["nobody"] == -1
+    assert answers["addresses"] == [places.owned[rank, name].address for rank in range(RANKS) for name in names]
+    assert answers["ranks"] == list(range(RANKS))
+    assert answers["nobody"] == -1
 
 
 def test_whose_is_an_address(session: Session, places: Places) -> None:
@@ -187,14 +187,14 @@ BAD = {
 
 def test_bad_input_is_answered_in_one_sentence(session: Session, places: Places) -> None:
     script = f"tell('answers', [ask(command) for command in {list(BAD)!r}] + [ask('rank print shared_name 1')])\n"
-    told = session.attach(script, places.pid)
-    for command, answer in zip(BAD, told["answers"]):
+    answers = session.attach(script, places.pid)
+    for command, answer in zip(BAD, answers["answers"]):
         expected = BAD[command]
         if expected is not None:
             assert answer.startswith("error: ") and expected in answer, command
             assert "\n" not in answer.strip(), command
-    assert told["answers"][-1] == "1: 11\n"
-    assert "Traceback" not in told.output and "Python Exception" not in told.output
+    assert answers["answers"][-1] == "1: 11\n"
+    assert "Traceback" not in answers.output and "Python Exception" not in answers.output
 
 
 def test_trace_commands_shows_no_command_of_ours(session: Session, places: Places) -> None:
@@ -209,18 +209,18 @@ def test_trace_commands_shows_no_command_of_ours(session: Session, places: Place
 
 
 def test_without_a_program(session: Session) -> None:
-    told = session.run("tell('answers', [ask('rank list'), ask('rank 3'), ask('rank'), ask('rank none')])")
-    for answer in told["answers"]:
+    answers = session.run("tell('answers', [ask('rank list'), ask('rank 3'), ask('rank'), ask('rank none')])")
+    for answer in answers["answers"]:
         assert answer.startswith("error: there is no process and no core file: run the program")
 
 
 def test_a_program_without_ranks(session: Session, start_job: StartJob) -> None:
     job: Job = start_job("sh", "-c", "echo ready; read line < /dev/zero || sleep 600")
     job.wait_for("ready")
-    told = session.attach("tell('answers', [ask('rank list'), ask('rank print 1')])", job.pid)
-    for answer in told["answers"]:
-        assert answer.startswith(f"error: process {job.pid} has no virtual ranks"), told.output
-    assert "Traceback" not in told.output
+    answers = session.attach("tell('answers', [ask('rank list'), ask('rank print 1')])", job.pid)
+    for answer in answers["answers"]:
+        assert answer.startswith(f"error: process {job.pid} has no virtual ranks"), answers.output
+    assert "Traceback" not in answers.output
 
 
 def test_sourcing_twice_and_through_a_link(session: Session, places: Places, tmp_path: Path) -> None:
@@ -233,10 +233,10 @@ def test_sourcing_twice_and_through_a_link(session: Session, places: Places, tmp
     tell("path", [one for one in sys.path if one.endswith("gdbext")])
     tell("names", sorted(name for name in globals() if "ranklens" in name))
     """
-    told = session.attach(script, places.pid)
-    assert told["value"] == "2: 12\n"
-    assert told["path"] == []
-    assert told["names"] == []
+    answers = session.attach(script, places.pid)
+    assert answers["value"] == "2: 12\n"
+    assert answers["path"] == []
+    assert answers["names"] == []
 
 
 def test_help_and_completion(session: Session, places: Places) -> None:
@@ -279,13 +279,13 @@ def test_reading_changes_nothing(
     """
     if is_core:
         core = make_core(places.pid, tmp_path)
-        told = session.run(
+        answers = session.run(
             digest_of(f"'{core}'") + script.replace("\n    ", "\n"), rankrun.resolve(), core, source=False
         )
     else:
-        told = session.run(digest_of("None") + script.replace("\n    ", "\n"), "-p", places.pid, source=False)
-    assert not [answer for answer in told["answers"] if answer.startswith("error")]
-    assert told["before"] == told["after"]
+        answers = session.run(digest_of("None") + script.replace("\n    ", "\n"), "-p", places.pid, source=False)
+    assert not [answer for answer in answers["answers"] if answer.startswith("error")]
+    assert answers["before"] == answers["after"]
 
 
 def digest_of(core: str) -> str:
@@ -323,11 +323,11 @@ def test_a_file_that_is_gone_is_told(
     job.wait_for("ready")
     core = make_core(job.pid, tmp_path)
     copy.unlink()
-    told = session.run("tell('list', ask('rank list'))\ntell('bt', ask('rank bt 0'))", rankrun.resolve(), core)
-    rows = [line.split() for line in told["list"].splitlines()]
+    answers = session.run("tell('list', ask('rank list'))\ntell('bt', ask('rank bt 0'))", rankrun.resolve(), core)
+    rows = [line.split() for line in answers["list"].splitlines()]
     assert [row[0] for row in rows if "blocked" in row] == [str(rank) for rank in range(RANKS - 1)]
-    assert (told["list"] + told.output).count("is not there any more") == 1, told.output
-    assert "set rank object-path" in told.output and "Traceback" not in told.output
+    assert (answers["list"] + answers.output).count("is not there any more") == 1, answers.output
+    assert "set rank object-path" in answers.output and "Traceback" not in answers.output
 
 
 def test_stripped_programs_have_functions(
@@ -343,15 +343,15 @@ def test_stripped_programs_have_functions(
     tell("suspended", functions())
     tell("values", [value("(int)shared_name"), value("*(int *)&file_static")])
     """
-    told = session.attach(script, job.pid)
-    assert told["functions"][:3] == ["spin", "stay", "main"]
-    at = told["suspended"].index("wait_for")
-    assert told["suspended"][at : at + 3] == ["wait_for", "stay", "main"]
-    assert told["values"] == [11, 22]
+    answers = session.attach(script, job.pid)
+    assert answers["functions"][:3] == ["spin", "stay", "main"]
+    at = answers["suspended"].index("wait_for")
+    assert answers["suspended"][at : at + 3] == ["wait_for", "stay", "main"]
+    assert answers["values"] == [11, 22]
 
 
 def test_tree_is_what_every_ranks_backtrace_says(session: Session, places: Places) -> None:
-    told = session.attach(
+    answers = session.attach(
         f"""
 tell("tree", ask("rank tree"))
 tell("one", ask("rank tree 1-2"))
@@ -359,16 +359,16 @@ tell("stacks", {{rank: ask(f"rank bt {{rank}}") for rank in range({RANKS})}})
 """,
         places.pid,
     )
-    tree = [re.fullmatch(r"[|` -]*(\w+) .*\[([\d,-]+)\]", line) for line in told["tree"].splitlines()]
+    tree = [re.fullmatch(r"[|` -]*(\w+) .*\[([\d,-]+)\]", line) for line in answers["tree"].splitlines()]
     ranks_of = {match.group(1): match.group(2) for match in tree if match}
-    assert len(tree) == len(ranks_of) and None not in tree, told["tree"]
+    assert len(tree) == len(ranks_of) and None not in tree, answers["tree"]
     in_call: dict[str, list[int]] = {}
-    for rank, text in told["stacks"].items():
+    for rank, text in answers["stacks"].items():
         for function in re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(", text, re.MULTILINE):
             in_call.setdefault(function, []).append(int(rank))
     assert ranks_of == {name: compact(ranks) for name, ranks in in_call.items()}
     assert ranks_of["MPI_Recv"] == "0-2" and ranks_of["spin"] == "3" and ranks_of["main"] == "0-3"
-    assert "[3]" not in told["one"] and "[1-2]" in told["one"]
+    assert "[3]" not in answers["one"] and "[1-2]" in answers["one"]
 
 
 def test_options_and_states_are_completed(session: Session) -> None:
@@ -385,13 +385,13 @@ def test_options_and_states_are_completed(session: Session) -> None:
         "rank bt 0-": [],
         "rank list --state a": [],
     }
-    told = session.run(f'tell("found", {{text: ask("complete " + text).splitlines() for text in {list(asked)}}})')
-    assert told["found"] == asked
+    answers = session.run(f'tell("found", {{text: ask("complete " + text).splitlines() for text in {list(asked)}}})')
+    assert answers["found"] == asked
 
 
 def test_what_can_stand_nowhere_is_one_error(session: Session, places: Places) -> None:
     asked = ("rank 1-3", "rank print shared_name 0-", "rank print shared_name 3-1", 'print $_rank_in("x")')
-    told = session.run(
+    answers = session.run(
         f"""
 from gdbext.gdb_api.run_gdb import execute
 def refused(text):
@@ -406,14 +406,14 @@ tell("lists", [ask("rank list"), ask("info ranks")])
 tell("internal", [ask("help maintenance"), ask("help internals"), ask("complete ranklens")])
 """
     )
-    several, cut, reversed_, in_set = told["refused"]
+    several, cut, reversed_, in_set = answers["refused"]
     assert "`rank bt 1-3`" in several
     assert "'0-' is not a set of ranks" in cut
     assert "'3-1' is not a set of ranks" in reversed_
     assert "'x' is not a set of ranks" in in_set
-    assert told["completed"] == ["rank print shared_name\n", "rank print 1 + shared_name\n"]
-    assert told["lists"][0] == told["lists"][1]
-    assert "maintenance ranklens-take-hits" in told["internal"][0] and told["internal"][2] == ""
+    assert answers["completed"] == ["rank print shared_name\n", "rank print 1 + shared_name\n"]
+    assert answers["lists"][0] == answers["lists"][1]
+    assert "maintenance ranklens-take-hits" in answers["internal"][0] and answers["internal"][2] == ""
 
 
 FORTRAN_NAME = """

@@ -23,8 +23,8 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_list_ends_where_it_ends_in_the_program(session: Session, rankrun: Path, lists: Path) -> None:
     script = 'tell("shown", [ask("rank print " + text).splitlines() for text in ("numbers", "bits", "bits.high")])'
-    told = session.run(START + script, "--args", rankrun, "-n", RANKS, lists)
-    numbers, bits, high = told["shown"]
+    answers = session.run(START + script, "--args", rankrun, "-n", RANKS, lists)
+    numbers, bits, high = answers["shown"]
     for rank in range(RANKS):
         elements = ", ".join(f"[{i}] = {10 * rank + i}" for i in range(5))
         assert numbers[rank] == f"{rank}: std::__cxx11::list = {{{elements}}}"
@@ -43,8 +43,8 @@ gdb.execute("{command}")
 after = ask("show language"), ask("print names").partition("=")[2], ask("frame")
 tell("seen", [other, before, after])
 """
-    told = session.run(START + script, "--args", rankrun, "-n", RANKS, lists)
-    other, before, after = told["seen"]
+    answers = session.run(START + script, "--args", rankrun, "-n", RANKS, lists)
+    other, before, after = answers["seen"]
     assert "c++" in before[0]
     assert before[1] == f' std::map with 1 element = {{[{other}] = "name"}}\n'
     assert after == before

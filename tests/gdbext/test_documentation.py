@@ -11,9 +11,9 @@ GENERIC = {"rank"}
 
 
 def test_every_command_is_documented(session: Session) -> None:
-    told = session.run('tell("rank", ask("help rank"))\ntell("set", ask("help set rank"))\n')
-    commands = set(re.findall(r"^(rank \w+)", told["rank"], re.MULTILINE))
-    settings = set(re.findall(r"^set (rank [\w-]+)", told["set"], re.MULTILINE))
+    answers = session.run('tell("rank", ask("help rank"))\ntell("set", ask("help set rank"))\n')
+    commands = set(re.findall(r"^(rank \w+)", answers["rank"], re.MULTILINE))
+    settings = set(re.findall(r"^set (rank [\w-]+)", answers["set"], re.MULTILINE))
     page = (ROOT / "docs" / "gdb.md").read_text()
     documented = set(re.findall(r"`(?:set )?(rank [a-z][\w-]*)", page))
     aliases = {"rank backtrace"}

@@ -134,11 +134,11 @@ gdb.execute("stepi")
 sys.setprofile(None)
 tell("heard of the stop", len(stops))
 """
-    told = session.run(script, "-p", places.pid, source=False)
-    assert "interrupted" in told["first"] or "KeyboardInterrupt" in told["first"], told["first"]
-    assert "error" not in told["second"] and told["heard of the stop"] == 1
-    assert all("main (" in stack and "can't be unwound" not in stack for stack in told["stacks"]), told["stacks"]
-    assert "main (" in told["rank"][1] and "Traceback" not in told["rank"][0] + told["rank"][1]
+    answers = session.run(script, "-p", places.pid, source=False)
+    assert "interrupted" in answers["first"] or "KeyboardInterrupt" in answers["first"], answers["first"]
+    assert "error" not in answers["second"] and answers["heard of the stop"] == 1
+    assert all("main (" in stack and "can't be unwound" not in stack for stack in answers["stacks"]), answers["stacks"]
+    assert "main (" in answers["rank"][1] and "Traceback" not in answers["rank"][0] + answers["rank"][1]
 
 
 INTERRUPTING = """
@@ -185,12 +185,12 @@ tell("bt", ask("bt 1"))
 tell("hits", value("$_rank_hits(1)"))
 tell("stops", stops())
 """
-    told = session.run(script, "--args", rankrun, "-n", FEW, ticks, 3)
-    assert "Error in testing condition for breakpoint 1:\nQuit\n" in told.output + told["said"], told.output
-    rank = told["stops"][0][0]
-    assert f"Rank {rank} hit Breakpoint 1, tick (rank={rank})" in told["said"] and "Python" not in told.output
-    assert f"tick (rank={rank})" in told["bt"] and told["hits"] == 1
-    assert told["stops"] == [[rank, "tick"]]
+    answers = session.run(script, "--args", rankrun, "-n", FEW, ticks, 3)
+    assert "Error in testing condition for breakpoint 1:\nQuit\n" in answers.output + answers["said"], answers.output
+    rank = answers["stops"][0][0]
+    assert f"Rank {rank} hit Breakpoint 1, tick (rank={rank})" in answers["said"] and "Python" not in answers.output
+    assert f"tick (rank={rank})" in answers["bt"] and answers["hits"] == 1
+    assert answers["stops"] == [[rank, "tick"]]
 
 
 def check_that_others_stop(stops: list[list[object]]) -> None:
@@ -217,11 +217,11 @@ tell("ours", len([line for line in internal if " breakpoint " in line and not an
 ask("enable")
 tell("stops", stops())
 """
-    told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
+    answers = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
     sentence = "[Breakpoint 2 is disabled, interrupted before all ranks had it: `enable 2`]\n"
-    assert sentence in told["said"] + told.output and "Python" not in told.output, told.output
-    assert told["enabled"] is False and told["ours"] == 0
-    check_that_others_stop(told["stops"])
+    assert sentence in answers["said"] + answers.output and "Python" not in answers.output, answers.output
+    assert answers["enabled"] is False and answers["ours"] == 0
+    check_that_others_stop(answers["stops"])
 
 
 def test_while_ranks_are_made(session: Session, rankrun: Path, program: Path) -> None:
@@ -234,7 +234,7 @@ interrupt_at("arrived")
 tell("said", ask("run"))
 tell("stops", stops())
 """
-    told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
-    assert "Interrupted." in told["said"] + told.output and "Python" not in told.output, told.output
-    first, *others = told["stops"]
-    assert first[1] != "work" and sorted(others) == [[rank, "work"] for rank in range(FEW)], told["stops"]
+    answers = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
+    assert "Interrupted." in answers["said"] + answers.output and "Python" not in answers.output, answers.output
+    first, *others = answers["stops"]
+    assert first[1] != "work" and sorted(others) == [[rank, "work"] for rank in range(FEW)], answers["stops"]

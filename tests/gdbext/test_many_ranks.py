@@ -120,11 +120,11 @@ OPTIMIZED = (
 @pytest.mark.parametrize("part", range(PARTS))
 def test_as_in_each_rank_alone(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, part: int) -> None:
     expressions = tuple(EXPRESSIONS)[part::PARTS]
-    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp"), expressions)
+    answers = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp"), expressions)
     wrong = []
     for expression in expressions:
         expected = EXPRESSIONS[expression]
-        quick, together, alone = told[expression]
+        quick, together, alone = answers[expression]
         is_quick = set(expected) <= set(quick) <= set(WAITING) and (expected or not quick)
         if not is_same(together, alone) or not is_quick:
             wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}")
@@ -133,10 +133,10 @@ def test_as_in_each_rank_alone(session: Session, start_job: StartJob, rankrun: P
 
 def test_of_an_optimized_program(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
     """Where variables are in registers, or nowhere."""
-    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp", "-O2"), OPTIMIZED)
-    wrong = [one for one in OPTIMIZED if not is_same(*told[one][1:])]
-    assert not wrong, "\n".join(f"{one}:\n{told[one][1]}instead of:\n{told[one][2]}" for one in wrong)
-    assert any(told[one][0] for one in OPTIMIZED), told
+    answers = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp", "-O2"), OPTIMIZED)
+    wrong = [one for one in OPTIMIZED if not is_same(*answers[one][1:])]
+    assert not wrong, "\n".join(f"{one}:\n{answers[one][1]}instead of:\n{answers[one][2]}" for one in wrong)
+    assert any(answers[one][0] for one in OPTIMIZED), answers
 
 
 def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, expressions: tuple[str, ...]) -> Told:

@@ -54,13 +54,13 @@ while gdb.selected_inferior().pid:
     gdb.execute("continue")
 tell("stops", stops)
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, program, "end", source=False)
-    assert told["hidden"]
-    stops = told["stops"]
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, program, "end", source=False)
+    assert answers["hidden"]
+    stops = answers["stops"]
     for function in ("work", "move_on"):
-        assert sorted(rank for name, rank, _ in stops if name == function) == list(range(RANKS)), told.output
+        assert sorted(rank for name, rank, _ in stops if name == function) == list(range(RANKS)), answers.output
     assert all(rank == owner for _, rank, owner in stops)
-    assert told["printed"] == [f"{rank}: {rank}" for rank in range(RANKS)]
-    assert told["bt"].count(" main (") == RANKS
-    assert "SIGTRAP" not in told.output and "ranklens failed" not in told.output
-    assert "exited normally" in told.output
+    assert answers["printed"] == [f"{rank}: {rank}" for rank in range(RANKS)]
+    assert answers["bt"].count(" main (") == RANKS
+    assert "SIGTRAP" not in answers.output and "ranklens failed" not in answers.output
+    assert "exited normally" in answers.output

@@ -47,10 +47,12 @@ gdb.execute("continue")
 tell("asked", asked)
 """
     )
-    told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, TIMES)
-    assert told["stop"] == [last, 2, last], told.output
-    assert told["events"] == [[[1], 1]], told.output
-    assert sorted(told["asked"]) == [[rank, count] for rank in range(RANKS) for count in range(TIMES)], told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, TIMES)
+    assert answers["stop"] == [last, 2, last], answers.output
+    assert answers["events"] == [[[1], 1]], answers.output
+    assert sorted(answers["asked"]) == [[rank, count] for rank in range(RANKS) for count in range(TIMES)], (
+        answers.output
+    )
 
 
 def test_an_error_in_a_class_of_breakpoints_stops(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -68,8 +70,8 @@ while gdb.selected_inferior().pid:
     ask("continue")
 tell("stops", stops)
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
-    assert told["stops"] == RANKS * TIMES and "nothing_of_that_name" in told.output, told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
+    assert answers["stops"] == RANKS * TIMES and "nothing_of_that_name" in answers.output, answers.output
 
 
 @pytest.mark.usefixtures("calls")
@@ -88,8 +90,8 @@ for number in (1, 0):
 tell("seen", seen)
 ask("kill")
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
-    assert told["seen"] == [1, [2, 0, "tick"], [2, 1, "tick"]], told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
+    assert answers["seen"] == [1, [2, 0, "tick"], [2, 1, "tick"]], answers.output
 
 
 @pytest.mark.parametrize("options", [[], ["--interpreter=mi3"]], ids=["console", "MI"])

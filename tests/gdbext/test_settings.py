@@ -11,7 +11,7 @@ from tests.support.running import StartJob
 
 
 def test_unfolded(session: Session, places: Places) -> None:
-    told = session.attach(
+    answers = session.attach(
         """
 gdb.execute("rank 1")
 tell("folded", ask("bt"))
@@ -25,31 +25,31 @@ tell("own unfolded", ask("rank bt"))
 """,
         places.pid,
     )
-    assert "is off" in told["shown"]
+    assert "is off" in answers["shown"]
     for folded, unfolded in (("folded", "unfolded"), ("own", "own unfolded")):
-        left = told[folded].splitlines()
-        all_frames = [line for line in told[unfolded].splitlines() if line.startswith("#")]
+        left = answers[folded].splitlines()
+        all_frames = [line for line in answers[unfolded].splitlines() if line.startswith("#")]
         count = int(next(line for line in left if "folded" in line)[1:].split()[0])
         kept = [line for line in left if line.startswith("#")]
         assert all_frames[0].startswith("#1 ") and len(all_frames) == count + len(kept)
         assert [line.split(" from ")[0] for line in all_frames[count + 1 :]] == kept[1:]
         assert "MPI_Recv" in kept[0] and "MPI_Recv" in all_frames[count]
-    assert told["innermost"].startswith("#1 ")
+    assert answers["innermost"].startswith("#1 ")
 
 
 def test_all_settings_are_shown(session: Session) -> None:
-    told = session.run("""
+    answers = session.run("""
 for command in ("show rank", "show rank fold-runtime", "show rank object-path", "set rank", "set rank nosuch 1",
                 "show rank nosuch", "show print nosuch"):
     tell(command, ask(command))
 """)
-    assert told["show rank"].splitlines() == [
-        "fold-runtime:  " + told["show rank fold-runtime"].rstrip(),
-        "object-path:  " + told["show rank object-path"].rstrip(),
+    assert answers["show rank"].splitlines() == [
+        "fold-runtime:  " + answers["show rank fold-runtime"].rstrip(),
+        "object-path:  " + answers["show rank object-path"].rstrip(),
     ]
-    assert "set rank fold-runtime -- Set whether" in told["set rank"]
-    assert told["show rank nosuch"] == told["show print nosuch"].replace("print", "rank")
-    assert told["set rank nosuch 1"] == told["show rank nosuch"].replace("show", "set")
+    assert "set rank fold-runtime -- Set whether" in answers["set rank"]
+    assert answers["show rank nosuch"] == answers["show print nosuch"].replace("print", "rank")
+    assert answers["set rank nosuch 1"] == answers["show rank nosuch"].replace("show", "set")
 
 
 def test_a_vanished_file_found_elsewhere(
@@ -66,7 +66,7 @@ def test_a_vanished_file_found_elsewhere(
     other = tmp_path / "other"
     other.mkdir()
     compile_program("rankcc", other, "places.c", "-DOTHER", "-O1")
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("set rank object-path {other}")
 tell("other", ask("rank 2"))
@@ -76,12 +76,12 @@ gdb.execute("set rank object-path {other}:{program.parent}")
         rankrun.resolve(),
         core,
     )
-    assert "build-id" in told["other"] and "Traceback" not in told.output, told["other"]
-    check(told["answers"], places)
+    assert "build-id" in answers["other"] and "Traceback" not in answers.output, answers["other"]
+    check(answers["answers"], places)
 
 
 def test_help(session: Session) -> None:
-    told = session.run(
+    answers = session.run(
         """
 for words in ("help rank", "help set rank", "help show rank", "help rank tree", "help set rank object-path"):
     tell(words, ask(words))
@@ -89,6 +89,6 @@ tell("completed", ask("complete set rank f") + ask("complete set rank o"))
 """
     )
     for command in ("apply", "bt", "diff", "info", "list", "none", "print", "tree", "where"):
-        assert f"rank {command} --" in told["help rank"] or f"rank {command}, " in told["help rank"], command
-    assert "fold-runtime" in told["completed"] and "object-path" in told["completed"]
-    assert "build-id" in told["help set rank object-path"]
+        assert f"rank {command} --" in answers["help rank"] or f"rank {command}, " in answers["help rank"], command
+    assert "fold-runtime" in answers["completed"] and "object-path" in answers["completed"]
+    assert "build-id" in answers["help set rank object-path"]

@@ -72,7 +72,7 @@ def are_running(pids: list[int]) -> bool:
 @pytest.mark.parametrize("process", [0, 1])
 def test_a_breakpoint_hits_those_who_are_there(process: int, wandering: Job, session: Session, tmp_path: Path) -> None:
     pid = wait_for_processes(wandering)[process]
-    told = session.attach(
+    answers = session.attach(
         f"""
         ask("break wrong_values")
         open({str(tmp_path / "go")!r}, "w").close()
@@ -85,8 +85,8 @@ def test_a_breakpoint_hits_those_who_are_there(process: int, wandering: Job, ses
         """,
         pid,
     )
-    assert all(rank == own and name == "wrong_values" for rank, own, name in told["ranks"]), told["ranks"]
-    assert Counter(rank for rank, _, _ in told["ranks"]) == +visits(process)
+    assert all(rank == own and name == "wrong_values" for rank, own, name in answers["ranks"]), answers["ranks"]
+    assert Counter(rank for rank, _, _ in answers["ranks"]) == +visits(process)
     assert wandering.finish() == 0, wandering.stderr()
     assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
 
@@ -110,7 +110,7 @@ def test_no_checkpoint_has_a_breakpoint(
 
     keeper = threading.Timer(0, keep_one)
     keeper.start()
-    told = session.attach(
+    answers = session.attach(
         f"""
         ask("handle SIG61 nostop noprint pass")
         ask("break steps.c:{last}")
@@ -124,7 +124,7 @@ def test_no_checkpoint_has_a_breakpoint(
         pid,
     )
     keeper.join()
-    assert sorted(told["ranks"]) == [0, 1], told.output  # GDB has it again after each checkpoint
+    assert sorted(answers["ranks"]) == [0, 1], answers.output  # GDB has it again after each checkpoint
     assert job.finish() == 0, job.stderr()
     done = run("--restart", aside)
     assert (done.returncode, done.stderr) == (0, "")
@@ -138,7 +138,7 @@ def test_a_step_ends_where_the_rank_leaves(command: str, wandering: Job, session
     lines = (PROGRAMS / "wander.c").read_text().splitlines()
     call = next(number for number, line in enumerate(lines, 1) if "    MPIX_Migrate_to(process);" in line)
     place = "MPIX_Migrate_to" if command == "finish" else f"wander.c:{call}"
-    told = session.attach(
+    answers = session.attach(
         f"""
         ask("tbreak {place}")
         open({str(tmp_path / "go")!r}, "w").close()
@@ -150,15 +150,17 @@ def test_a_step_ends_where_the_rank_leaves(command: str, wandering: Job, session
         """,
         pid,
     )
-    assert f"[Rank {told['rank']} leaves this process, the step ends]" in told["said"] + told.output, told.output
-    assert told["alive"] == pid
+    assert f"[Rank {answers['rank']} leaves this process, the step ends]" in answers["said"] + answers.output, (
+        answers.output
+    )
+    assert answers["alive"] == pid
     assert wandering.finish() == 0, wandering.stderr()
     assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
 
 
 def test_it_is_said_where_a_rank_went(wandering: Job, session: Session, tmp_path: Path) -> None:
     pid = wait_for_processes(wandering)[0]
-    told = session.attach(
+    answers = session.attach(
         f"""
         ask("break wrong_values")
         open({str(tmp_path / "go")!r}, "w").close()
@@ -172,6 +174,6 @@ def test_it_is_said_where_a_rank_went(wandering: Job, session: Session, tmp_path
         """,
         pid,
     )
-    assert told["gone"], told["after"]
-    assert all("process 1 of the job" in answer for answer in told["rank"]), told["rank"]
+    assert answers["gone"], answers["after"]
+    assert all("process 1 of the job" in answer for answer in answers["rank"]), answers["rank"]
     wandering.process.send_signal(signal.SIGKILL)

@@ -119,43 +119,43 @@ def test_rank_numbers_mean_the_whole_job(wandering: Job, session: Session, tmp_p
         tell("other", [gdb.selected_inferior().num, ask("rank")])
         let_go()
         """
-    told = attach(session, pids, script)
-    rank, rows = told["first"]
+    answers = attach(session, pids, script)
+    rank, rows = answers["first"]
     assert "Rank 2 is selected because it runs on the stopped thread" in rank and "in inferior 2 (" in rank
     assert [line.replace("*", " ").split()[0] for line in rows.splitlines()[1:]] == ["0", "1", "2", "3"], rows
     homes = {}
-    for row in told["list"]:
-        assert row[1] in ("running", "ready", "blocked"), told["list"]
+    for row in answers["list"]:
+        assert row[1] in ("running", "ready", "blocked"), answers["list"]
         at = row.index("inferior")
         homes[int(row[0])] = int(row[at + 1]), int(row[at + 2].strip("()"))
     assert sorted(homes) == list(range(RANKS))
     assert set(homes.values()) <= {(1, pids[0]), (2, pids[1])}
-    assert "warning" not in told["print"], told["print"]
-    assert told["print"].split() == [word for rank in range(RANKS) for word in (f"{rank}:", str(rank))]
-    assert told["diff"] == "0-1: 0\n2-3: 2\n"
-    assert "my_rank (wander.c:22): 2\n" in told["find"]
-    assert [line.split(" = ")[1] for line in told["apply"].splitlines() if " = " in line] == [
+    assert "warning" not in answers["print"], answers["print"]
+    assert answers["print"].split() == [word for rank in range(RANKS) for word in (f"{rank}:", str(rank))]
+    assert answers["diff"] == "0-1: 0\n2-3: 2\n"
+    assert "my_rank (wander.c:22): 2\n" in answers["find"]
+    assert [line.split(" = ")[1] for line in answers["apply"].splitlines() if " = " in line] == [
         "100",
         "101",
         "102",
         "103",
     ]
-    assert [line for line in told["bt"].splitlines() if line[0] != "R"] == told["one by one"].splitlines()
-    assert "[0-3]" in told["tree"] and "main at wander.c" in told["tree"]
-    assert told["count"] == RANKS and told["owner"]
-    for number, said in enumerate(told["there"]):
+    assert [line for line in answers["bt"].splitlines() if line[0] != "R"] == answers["one by one"].splitlines()
+    assert "[0-3]" in answers["tree"] and "main at wander.c" in answers["tree"]
+    assert answers["count"] == RANKS and answers["owner"]
+    for number, said in enumerate(answers["there"]):
         home = homes[number][0]
         refused = f"rank {number} is in inferior {home} ({pids[home - 1]}), whose memory is another"
-        assert said.endswith(f" = {number}\n") if home == told["where"] else refused in said, told["there"]
-    for number, (inferior, selected, own, said, why) in zip((3, 0, 2, 1), told["selected"]):
-        assert (inferior, selected, own) == (homes[number][0], number, number), told["selected"]
+        assert said.endswith(f" = {number}\n") if home == answers["where"] else refused in said, answers["there"]
+    for number, (inferior, selected, own, said, why) in zip((3, 0, 2, 1), answers["selected"]):
+        assert (inferior, selected, own) == (homes[number][0], number, number), answers["selected"]
         assert f"in inferior {inferior} ({pids[inferior - 1]})" in said and f"Rank {number} is selected" in why
-    assert told["still"] == [1, 1]
-    assert told["none"] == [
+    assert answers["still"] == [1, 1]
+    assert answers["none"] == [
         "error: there is no rank 4: these processes have 0-3",
         "error: there is no rank 4: these processes have 0-3",
     ]
-    inferior, why = told["other"]
+    inferior, why = answers["other"]
     assert f"in inferior {inferior} (" in why or "none runs on thread" in why
     assert is_well_done(wandering), wandering.stderr()
 
@@ -170,18 +170,18 @@ def test_a_breakpoint_goes_where_ranks_go(wandering: Job, session: Session, tmp_
         tell("counted", [value("$_rank_hits(1)"), ask("info breakpoints")])
         let_go()
         """
-    told = attach(session, pids, script)
-    count, shown = told["counted"]
+    answers = attach(session, pids, script)
+    count, shown = answers["counted"]
     assert count == RANKS * ROUNDS
     assert [line for line in shown.splitlines() if "already hit" in line] == [
         f"Breakpoint 1 already hit {RANKS * ROUNDS} times: {ROUNDS} times each by ranks 0-{RANKS - 1}"
     ], shown
-    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in answers["hits"]), answers["hits"]
     expected = Counter(
         {(process + 1, rank): times for process in range(PROCESSES) for rank, times in visits(process).items() if times}
     )
-    assert Counter((inferior, rank) for inferior, rank, _, _ in told["hits"]) == expected
-    assert "warning" not in "".join(told["said"]) + told.output, told.output
+    assert Counter((inferior, rank) for inferior, rank, _, _ in answers["hits"]) == expected
+    assert "warning" not in "".join(answers["said"]) + answers.output, answers.output
     assert is_well_done(wandering), wandering.stderr()
 
 
@@ -202,11 +202,11 @@ def test_an_ignore_count_is_one_for_the_whole_job(
         tell("each", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
         tell("more", hits(1))
         """
-    told = attach(session, pids, script)
-    assert told["ignored"] == ignored
-    assert len(told["hits"]) == RANKS * ROUNDS - ignored and told["more"] == [], told.output
-    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
-    assert told["left"] == [0, RANKS * ROUNDS] and told["each"] == [ROUNDS] * RANKS
+    answers = attach(session, pids, script)
+    assert answers["ignored"] == ignored
+    assert len(answers["hits"]) == RANKS * ROUNDS - ignored and answers["more"] == [], answers.output
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in answers["hits"]), answers["hits"]
+    assert answers["left"] == [0, RANKS * ROUNDS] and answers["each"] == [ROUNDS] * RANKS
     assert is_well_done(wandering), wandering.stderr()
 
 
@@ -260,9 +260,9 @@ def test_conditions_mean_the_rank_that_stops_in_whichever_inferior(
         tell("hits", hits({len(ranks) * ROUNDS}))
         let_go()
         """
-    told = attach(session, pids, script)
-    assert Counter(rank for _, rank, _, _ in told["hits"]) == dict.fromkeys(ranks, ROUNDS), told.output
-    assert all(rank == own for _, rank, own, _ in told["hits"])
+    answers = attach(session, pids, script)
+    assert Counter(rank for _, rank, _, _ in answers["hits"]) == dict.fromkeys(ranks, ROUNDS), answers.output
+    assert all(rank == own for _, rank, own, _ in answers["hits"])
     assert is_well_done(wandering), wandering.stderr()
 
 
@@ -281,20 +281,20 @@ def test_an_inferior_that_goes_leaves_the_others_as_they_were(wandering: Job, se
         tell("hits", hits({sum(visits(0).values())}))
         let_go()
         """
-    told = attach(session, pids, script)
-    rank, row = told["nowhere"]
-    assert "No rank is selected" in rank and row.splitlines()[1].split()[:2] == ["0", "running"], told["nowhere"]
-    assert [line.replace("*", " ").split()[0] for line in told["list"].splitlines()[1:]] == ["0", "1"]
-    assert told["gone"] == "error: rank 3 lives in another process of the job: this one has 0-1"
-    assert all(rank == own for _, rank, own, _ in told["hits"]), told["hits"]
-    assert Counter(rank for _, rank, _, _ in told["hits"]) == +visits(0)
+    answers = attach(session, pids, script)
+    rank, row = answers["nowhere"]
+    assert "No rank is selected" in rank and row.splitlines()[1].split()[:2] == ["0", "running"], answers["nowhere"]
+    assert [line.replace("*", " ").split()[0] for line in answers["list"].splitlines()[1:]] == ["0", "1"]
+    assert answers["gone"] == "error: rank 3 lives in another process of the job: this one has 0-1"
+    assert all(rank == own for _, rank, own, _ in answers["hits"]), answers["hits"]
+    assert Counter(rank for _, rank, _, _ in answers["hits"]) == +visits(0)
     assert is_well_done(wandering), wandering.stderr()
 
 
 def test_processes_that_die_together_leave_the_selected_inferior(wandering: Job, session: Session) -> None:
     """GDB tells of one death at a time, and can't read the other's registers; it stays where it was."""
     pids = wait_for_processes(wandering)
-    told = attach(
+    answers = attach(
         session,
         pids,
         f"""
@@ -307,9 +307,9 @@ def test_processes_that_die_together_leave_the_selected_inferior(wandering: Job,
         tell("found", found)
         """,
     )
-    for command, before, said, after in told["found"]:
+    for command, before, said, after in answers["found"]:
         assert before == after and "Traceback" not in said, (command, before, said, after)
-    assert "Python Exception" not in told.output
+    assert "Python Exception" not in answers.output
 
 
 def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
@@ -318,7 +318,7 @@ def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
     other = start_job(rankrun, "-n", 3, build("wander.c", "-O0", "-DSTAY"), tmp_path / "never")
     wait_until(lambda: are_running([other.pid]), "the other job's ranks did not come up")
     pids = wait_for_processes(wandering)
-    told = attach(
+    answers = attach(
         session,
         [*pids, other.pid],
         """
@@ -327,12 +327,12 @@ def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
         tell("first", [ask("rank list"), ask("rank 3"), value("$_rank_count")])
         """,
     )
-    ranks, missing, count = told["third"]
+    ranks, missing, count = answers["third"]
     numbers = [line.replace("*", " ").split()[0] for line in ranks.splitlines()[1:4]]
     assert numbers == ["0", "1", "2"] and count == 3
     assert "inferior 1 runs another job: select it, and rank numbers mean that one" in ranks
     assert missing == "error: there is no rank 3: this process has 0-2"
-    ranks, found, count = told["first"]
+    ranks, found, count = answers["first"]
     assert "inferior 3 runs another job" in ranks and "in inferior 2 (" in found and count == RANKS
 
 
@@ -359,13 +359,13 @@ ask("inferior 1")
 ask("continue")
 tell("alive", alive())
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, "--procs", PROCESSES, program, tmp_path / "go")
-    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
-    assert Counter(rank for _, rank, _, _ in told["hits"]) == dict.fromkeys(range(RANKS), ROUNDS)
-    assert len({inferior for inferior, _, _, _ in told["hits"]}) == PROCESSES
-    assert [line.replace("*", " ").split()[0] for line in told["list"].splitlines()[1:]] == ["0", "1", "2", "3"]
-    assert "SIGTRAP" not in told.output and told.output.count(": 0 wrong") == RANKS * ROUNDS, told.output
-    assert told["alive"] == [], told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, "--procs", PROCESSES, program, tmp_path / "go")
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in answers["hits"]), answers["hits"]
+    assert Counter(rank for _, rank, _, _ in answers["hits"]) == dict.fromkeys(range(RANKS), ROUNDS)
+    assert len({inferior for inferior, _, _, _ in answers["hits"]}) == PROCESSES
+    assert [line.replace("*", " ").split()[0] for line in answers["list"].splitlines()[1:]] == ["0", "1", "2", "3"]
+    assert "SIGTRAP" not in answers.output and answers.output.count(": 0 wrong") == RANKS * ROUNDS, answers.output
+    assert answers["alive"] == [], answers.output
 
 
 ANSWERS = """
@@ -396,11 +396,15 @@ def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Se
         tell("looked", looked)
         let_go()
         """
-    told = attach(session, pids, script)
-    assert len(told["owners"]) == 8 and all(own == mine == rank for own, mine, rank in told["owners"]), told["owners"]
-    assert len({own for own, _, _ in told["owners"]}) > 1
-    assert len(told["looked"]) == 8 * 6
-    assert not re.search(r"warning: location .* for breakpoint \d", "".join(told["looked"]) + told.output), told.output
+    answers = attach(session, pids, script)
+    assert len(answers["owners"]) == 8 and all(own == mine == rank for own, mine, rank in answers["owners"]), answers[
+        "owners"
+    ]
+    assert len({own for own, _, _ in answers["owners"]}) > 1
+    assert len(answers["looked"]) == 8 * 6
+    assert not re.search(r"warning: location .* for breakpoint \d", "".join(answers["looked"]) + answers.output), (
+        answers.output
+    )
     assert is_well_done(wandering), wandering.stderr()
 
 

@@ -61,12 +61,14 @@ tell("hits", hits())
 tell("count", target.GetBreakpointAtIndex(target.GetNumBreakpoints() - 1).GetHitCount())
 tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
 """
-    told = attach(session, wandering, process, script)
-    check_end(wandering, told)
-    assert all(name == f"rank {own}: running" and at == "wrong_values" for name, own, at in told["hits"]), told["hits"]
+    answers = attach(session, wandering, process, script)
+    check_end(wandering, answers)
+    assert all(name == f"rank {own}: running" and at == "wrong_values" for name, own, at in answers["hits"]), answers[
+        "hits"
+    ]
     expected = +visits(process)
-    assert Counter(own for _, own, _ in told["hits"]) == expected, f"{told.facts}\n{told.output}"
-    assert told["count"] == sum(expected.values()) and told["exit"] == [True, 0]
+    assert Counter(own for _, own, _ in answers["hits"]) == expected, f"{answers.facts}\n{answers.output}"
+    assert answers["count"] == sum(expected.values()) and answers["exit"] == [True, 0]
 
 
 def at_pending(process: int) -> Counter[int]:
@@ -91,13 +93,13 @@ begin()
 tell("hits", hits())
 tell("counts", [target.GetBreakpointAtIndex(last - index).GetHitCount() for index in (1, 0)])
 """
-    told = attach(session, wandering, 0, script)
-    check_end(wandering, told)
+    answers = attach(session, wandering, 0, script)
+    check_end(wandering, answers)
     conditional, of_ranks = visits(0)[3], at_pending(0)[2]
     assert (conditional, of_ranks) == (3, 6)
-    stops = Counter((at, own) for _, own, at in told["hits"])
-    assert stops == {("wrong_values", 3): conditional - 1, ("pending", 2): of_ranks}, told.output
-    assert told["counts"][0] == conditional
+    stops = Counter((at, own) for _, own, at in answers["hits"])
+    assert stops == {("wrong_values", 3): conditional - 1, ("pending", 2): of_ranks}, answers.output
+    assert answers["counts"][0] == conditional
 
 
 @pytest.mark.parametrize("command", ["thread step-over", "thread step-out", "thread until {next}"])
@@ -118,13 +120,15 @@ tell("where", [ask("rank list %d" % told["rank"]), ask("rank %d" % told["rank"])
 process.Continue()
 tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
 """
-    told = attach(session, wandering, 0, script)
-    check_end(wandering, told)
-    assert f"[Rank {told['rank']} leaves this process, the step ends]" in told["said"] + told.output, told.output
-    assert told["state"] and "rank_debug_event" in told["said"]
-    listed, selected = told["where"]
+    answers = attach(session, wandering, 0, script)
+    check_end(wandering, answers)
+    assert f"[Rank {answers['rank']} leaves this process, the step ends]" in answers["said"] + answers.output, (
+        answers.output
+    )
+    assert answers["state"] and "rank_debug_event" in answers["said"]
+    listed, selected = answers["where"]
     assert "migrated-out" in listed and "has migrated to process 1 of the job" in selected
-    assert told["exit"] == [True, 0], told.output
+    assert answers["exit"] == [True, 0], answers.output
 
 
 def test_it_is_said_where_a_rank_went(wandering: Job, session: Session) -> None:
@@ -140,8 +144,8 @@ tell("threads", ask("thread list"))
 ask("breakpoint delete -f")
 ask("detach")
 """
-    told = attach(session, wandering, 0, script)
-    assert told["gone"], told["after"]
-    assert all("process 1 of the job" in answer for answer in told["rank"]), told["rank"]
-    assert not any(f"rank {rank}:" in told["threads"] for rank in told["gone"]), told["threads"]
+    answers = attach(session, wandering, 0, script)
+    assert answers["gone"], answers["after"]
+    assert all("process 1 of the job" in answer for answer in answers["rank"]), answers["rank"]
+    assert not any(f"rank {rank}:" in answers["threads"] for rank in answers["gone"]), answers["threads"]
     wandering.process.send_signal(signal.SIGKILL)

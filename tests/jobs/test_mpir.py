@@ -49,10 +49,10 @@ def test_the_table_names_every_process(build: Build, gdb: Path, tmp_path: Path) 
     ask("kill")
     """
     program = build("ends.c")
-    told = Session(gdb, tmp_path).run(script, "--args", BIN / "rankrun", "-n", 4, "--procs", 3, program)
-    assert told["pids"] == told["children"] and len(told["pids"]) == 3
-    assert told["state"] == 1, "MPIR_DEBUG_SPAWNED"
-    assert all(socket.gethostname() in one for one in told["hosts"])
+    answers = Session(gdb, tmp_path).run(script, "--args", BIN / "rankrun", "-n", 4, "--procs", 3, program)
+    assert answers["pids"] == answers["children"] and len(answers["pids"]) == 3
+    assert answers["state"] == 1, "MPIR_DEBUG_SPAWNED"
+    assert all(socket.gethostname() in one for one in answers["hosts"])
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_a_process_of_its_own_publishes_a_running_job(job: Job, start_job: Start
     publisher = start_job(BIN / "inspector", "mpir", children(job.pid)[1])
     said = publisher.wait_for("a debugger that attaches")
     assert said == f"rankmpir: a debugger that attaches to process {publisher.pid} finds 3 processes"
-    told = Session(gdb, tmp_path).run(READ_TABLE + "table('attached')", "-p", publisher.pid)
-    assert told["attached"] == expected and told["attached state"] == 1, "MPIR_DEBUG_SPAWNED"
+    answers = Session(gdb, tmp_path).run(READ_TABLE + "table('attached')", "-p", publisher.pid)
+    assert answers["attached"] == expected and answers["attached state"] == 1, "MPIR_DEBUG_SPAWNED"
     os.kill(publisher.pid, signal.SIGSTOP)  # it misses nothing
     os.killpg(job.pid, signal.SIGKILL)
     os.kill(publisher.pid, signal.SIGCONT)
@@ -93,10 +93,10 @@ def test_a_debugger_that_starts_the_publisher(job: Job, gdb: Path, tmp_path: Pat
     """
     table = "\n".join("    " + line if line else "" for line in READ_TABLE.splitlines())
     expected = rows(pids)
-    told = Session(gdb, tmp_path).run(table + script % job.pid, "--args", BIN / "rankmpir", *pids)
-    assert told["stopped in"] == "MPIR_Breakpoint"
-    assert told["launched"] == expected and told["launched state"] == 1
-    assert told["exited"] == 0
+    answers = Session(gdb, tmp_path).run(table + script % job.pid, "--args", BIN / "rankmpir", *pids)
+    assert answers["stopped in"] == "MPIR_Breakpoint"
+    assert answers["launched"] == expected and answers["launched state"] == 1
+    assert answers["exited"] == 0
 
 
 CLIENT = (sys.executable, str(ROOT / "tests" / "support" / "mpir_client.py"))

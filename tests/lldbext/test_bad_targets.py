@@ -19,7 +19,7 @@ COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_na
 
 
 def test_killed_under_the_debugger(session: Session, places: Places) -> None:
-    told = session.attach(
+    answers = session.attach(
         f"""
         import os, signal
         tell("before", ask("rank 1"))
@@ -31,10 +31,10 @@ def test_killed_under_the_debugger(session: Session, places: Places) -> None:
         """,
         places.pid,
     )
-    assert told["before"].startswith("[Switching to rank 1"), told["before"]
-    for command, answer in told["answers"].items():
+    assert answers["before"].startswith("[Switching to rank 1"), answers["before"]
+    for command, answer in answers["answers"].items():
         assert answer.startswith("error: ") and len(answer.splitlines()) == 1, (command, answer)
-    assert told["alive"].startswith("lldb") and "Traceback" not in told.output
+    assert answers["alive"].startswith("lldb") and "Traceback" not in answers.output
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_a_registry_that_lies(session: Session, places: Places, offset: int, wor
         for content in (word, before):
             memory.seek(place)
             memory.write(content)
-            told = session.attach("tell('list', ask('rank list')); tell('alive', ask('version'))", places.pid)
-            assert (sentence in told["list"] + told.output) == (content == word), told["list"] + told.output
-            assert told["alive"].startswith("lldb") and "Traceback" not in told.output
-    assert "MPI_Recv" in told["list"]
+            answers = session.attach("tell('list', ask('rank list')); tell('alive', ask('version'))", places.pid)
+            assert (sentence in answers["list"] + answers.output) == (content == word), answers["list"] + answers.output
+            assert answers["alive"].startswith("lldb") and "Traceback" not in answers.output
+    assert "MPI_Recv" in answers["list"]
 
 
 def test_a_program_that_was_built_anew(
@@ -74,16 +74,16 @@ def test_a_program_that_was_built_anew(
     compile_program("rankcc", tmp_path, "places.c", "-O2")
     asked = {"print": "rank print shared_name", "bt": "rank bt 1", "list": "rank list"}
     script = f"for name, command in {asked}.items(): tell(name, ask(command))"
-    told = session.attach(script, places.pid)
+    answers = session.attach(script, places.pid)
     values = (places.owned[rank, "shared_name"].value for rank in range(RANKS))
-    assert told["print"].splitlines() == [f"{rank}: {value}" for rank, value in enumerate(values)]
-    assert "wait_for (peer=2)" in told["bt"] and "Traceback" not in told.output
-    told = session.run(script, "-c", core, rankrun.resolve())
+    assert answers["print"].splitlines() == [f"{rank}: {value}" for rank, value in enumerate(values)]
+    assert "wait_for (peer=2)" in answers["bt"] and "Traceback" not in answers.output
+    answers = session.run(script, "-c", core, rankrun.resolve())
     refusal = f"{copy} has build-id {build_id_of(copy)}, the target runs {ran}"
-    assert refusal in told.output, told.output
-    assert "?? ()" in told["bt"] and "wait_for (" not in told["bt"], told["bt"]
-    assert not re.search(r": \d", told["print"]), told["print"]
-    assert len(told["list"].splitlines()) == RANKS + 1 and "Traceback" not in told.output
+    assert refusal in answers.output, answers.output
+    assert "?? ()" in answers["bt"] and "wait_for (" not in answers["bt"], answers["bt"]
+    assert not re.search(r": \d", answers["print"]), answers["print"]
+    assert len(answers["list"].splitlines()) == RANKS + 1 and "Traceback" not in answers.output
 
 
 def test_a_stripped_program(
@@ -94,8 +94,8 @@ def test_a_stripped_program(
     subprocess.run(["strip", "-o", stripped, program], check=True, timeout=60)
     job = start_job(rankrun, "-n", 3, stripped)
     job.wait_for("ready")
-    told = session.attach("tell('bt', ask('rank bt 1'))", job.pid)
-    assert told["bt"].count(f" from {stripped}\n") == 3 and "ranklens-lldb" not in told["bt"], told["bt"]
+    answers = session.attach("tell('bt', ask('rank bt 1'))", job.pid)
+    assert answers["bt"].count(f" from {stripped}\n") == 3 and "ranklens-lldb" not in answers["bt"], answers["bt"]
 
 
 def build_id_of(path: Path) -> str:

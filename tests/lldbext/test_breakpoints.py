@@ -79,14 +79,16 @@ ask("breakpoint set -n main")
 tell("stops", go())
 tell("exit", process.GetExitStatus())
 """
-    told = launch(session, script, rankrun, program, "end")
+    answers = launch(session, script, rankrun, program, "end")
     for function in ("main", "work"):
-        stops = [one for one in told["stops"] if one["function"] == function]
-        assert sorted(stop["name"] for stop in stops) == [f"rank {rank}: running" for rank in range(RANKS)], told.output
+        stops = [one for one in answers["stops"] if one["function"] == function]
+        assert sorted(stop["name"] for stop in stops) == [f"rank {rank}: running" for rank in range(RANKS)], (
+            answers.output
+        )
         assert all(stop["is_start"] for stop in stops) and len({stop["line"] for stop in stops}) == 1
         if function == "work":
             assert all(stop["name"] == f"rank {stop['args'][0]}: running" for stop in stops)
-    assert len(told["stops"]) == 2 * RANKS and told["exit"] == 0
+    assert len(answers["stops"]) == 2 * RANKS and answers["exit"] == 0
 
 
 def test_what_replaces_gdbs_own_commands(session: Session, rankrun: Path, program: Path) -> None:
@@ -97,9 +99,11 @@ tell("once", ask("breakpoint modify --one-shot true " + said.split()[1].rstrip("
 tell("stops", go())
 tell("exit", process.GetExitStatus())
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert [(one["name"], one["function"]) for one in told["stops"]] == [("rank 2: running", "move_on")], told.output
-    assert told["exit"] == 0
+    answers = launch(session, script, rankrun, program, "end")
+    assert [(one["name"], one["function"]) for one in answers["stops"]] == [("rank 2: running", "move_on")], (
+        answers.output
+    )
+    assert answers["exit"] == 0
 
 
 def test_a_watchpoint_is_one_ranks(session: Session, places: Places) -> None:
@@ -112,8 +116,8 @@ def test_a_watchpoint_is_one_ranks(session: Session, places: Places) -> None:
     tell("found", found)
     ask("watchpoint delete -f")
     """
-    told = session.attach(script, places.pid)
-    assert told["found"] == [places.owned[rank, "shared_name"].address for rank in (1, 3)], told.output
+    answers = session.attach(script, places.pid)
+    assert answers["found"] == [places.owned[rank, "shared_name"].address for rank in (1, 3)], answers.output
 
 
 def test_no_breakpoint_is_copied_or_left_in_the_original(session: Session, rankrun: Path, program: Path) -> None:
@@ -129,8 +133,8 @@ process = target.GetProcess()
 ask("breakpoint disable")
 tell("texts", texts({str(program)!r}, {start}, {size}))
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["texts"] == [True] * (RANKS + 1), told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["texts"] == [True] * (RANKS + 1), answers.output
 
 
 def test_a_step_follows_its_rank(session: Session, rankrun: Path, program: Path) -> None:
@@ -148,10 +152,10 @@ for _ in range(3):
 tell("found", found)
 tell("rank", value("rank"))
 """
-    told = launch(session, script, rankrun, program, "end")
-    lines = [one["line"] for one in told["found"]]
-    assert lines == list(range(lines[0], lines[0] + 4)), told["found"]
-    assert {one["name"] for one in told["found"]} == {f"rank {told['rank']}: running"}
+    answers = launch(session, script, rankrun, program, "end")
+    lines = [one["line"] for one in answers["found"]]
+    assert lines == list(range(lines[0], lines[0] + 4)), answers["found"]
+    assert {one["name"] for one in answers["found"]} == {f"rank {answers['rank']}: running"}
 
 
 def test_conditions_read_the_ranks_own(session: Session, rankrun: Path, program: Path) -> None:
@@ -159,13 +163,13 @@ def test_conditions_read_the_ranks_own(session: Session, rankrun: Path, program:
 ask("breakpoint set -n move_on -c 'file_static == 24 && number == 1'")
 tell("stops", go())
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert [(one["name"], one["args"]) for one in told["stops"]] == [("rank 2: running", [2, 1])], told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert [(one["name"], one["args"]) for one in answers["stops"]] == [("rank 2: running", [2, 1])], answers.output
 
 
 def test_our_own_breakpoint_is_not_listed(session: Session, rankrun: Path, program: Path) -> None:
-    told = launch(session, 'tell("list", ask("breakpoint list"))\n', rankrun, program)
-    assert "list" in told.facts and "rank_debug_event" not in told["list"]
+    answers = launch(session, 'tell("list", ask("breakpoint list"))\n', rankrun, program)
+    assert "list" in answers.facts and "rank_debug_event" not in answers["list"]
 
 
 @pytest.mark.parametrize(
@@ -185,10 +189,10 @@ tell("said", ask({command!r}))
 tell("stops", go())
 tell("exit", process.GetExitStatus())
 """
-    told = launch(session, script, rankrun, program, "end")
-    names = sorted(one["name"] for one in told["stops"])
-    assert names == [f"rank {rank}: running" for rank in expected], told.output
-    assert told["exit"] == 0
+    answers = launch(session, script, rankrun, program, "end")
+    names = sorted(one["name"] for one in answers["stops"])
+    assert names == [f"rank {rank}: running" for rank in expected], answers.output
+    assert answers["exit"] == 0
 
 
 def test_rank_break_in_a_stopped_job(session: Session, rankrun: Path, program: Path) -> None:
@@ -205,10 +209,10 @@ process.Continue()
 found.append(stop())
 tell("found", found)
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["found"][0]["name"] == "rank 2: running" and told["found"][1]["args"][1] == 2
-    assert told["bad"][0].startswith("error: no location to break at is given")
-    assert told["bad"][1].startswith("error: no rank is in exited")
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["found"][0]["name"] == "rank 2: running" and answers["found"][1]["args"][1] == 2
+    assert answers["bad"][0].startswith("error: no location to break at is given")
+    assert answers["bad"][1].startswith("error: no rank is in exited")
 
 
 def test_several_kernel_threads(session: Session, rankrun: Path, program: Path) -> None:
@@ -233,11 +237,13 @@ for _ in range(20):
 tell("found", found)
 tell("exit", process.GetExitStatus())
 """
-    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, program, "end")
-    assert {rank for _, rank in told["found"]} == set(range(RANKS)), told.output
-    shown = [name for name, _ in told["found"] if name not in KERNEL_THREADS or holds_up_commands()]
-    assert shown and shown == [f"rank {rank}: running" for name, rank in told["found"] if name in shown], told["found"]
-    assert told["exit"] == 0
+    answers = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, program, "end")
+    assert {rank for _, rank in answers["found"]} == set(range(RANKS)), answers.output
+    shown = [name for name, _ in answers["found"] if name not in KERNEL_THREADS or holds_up_commands()]
+    assert shown and shown == [f"rank {rank}: running" for name, rank in answers["found"] if name in shown], answers[
+        "found"
+    ]
+    assert answers["exit"] == 0
 
 
 def test_no_hit_is_lost_where_ranks_hit_at_once(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -251,13 +257,13 @@ process.Continue()
 tell("count", here.GetHitCount())
 tell("exit", process.GetExitStatus())
 """
-    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, ticks, TURNS)
-    assert told["running"], told.output  # LLDB knows them as threads by then
-    assert all(one["function"] == "tick" for one in told["stops"]), told["stops"]
-    named = [one["name"] for one in told["stops"][1:] if one["name"] not in KERNEL_THREADS or holds_up_commands()]
-    assert all("running" in name for name in named), told["stops"]
-    assert (told["count"], told["exit"]) == (RANKS * TURNS, 0), told.output
-    assert told.output.count(f" ticked {TURNS}\n") == RANKS
+    answers = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, ticks, TURNS)
+    assert answers["running"], answers.output  # LLDB knows them as threads by then
+    assert all(one["function"] == "tick" for one in answers["stops"]), answers["stops"]
+    named = [one["name"] for one in answers["stops"][1:] if one["name"] not in KERNEL_THREADS or holds_up_commands()]
+    assert all("running" in name for name in named), answers["stops"]
+    assert (answers["count"], answers["exit"]) == (RANKS * TURNS, 0), answers.output
+    assert answers.output.count(f" ticked {TURNS}\n") == RANKS
 
 
 WALK = """
@@ -296,15 +302,15 @@ def test_no_step_goes_past_its_end_where_other_ranks_stop(
 ) -> None:
     """A step ends at a breakpoint of LLDB's own for one thread: the kernel thread below is none of its."""
     script = STOPS + WALK.replace("STEP", step)
-    told = session.run(script, "--", rankrun.resolve(), "-n", RANKS, "--pes", RANKS, walks, TURNS)
+    answers = session.run(script, "--", rankrun.resolve(), "-n", RANKS, "--pes", RANKS, walks, TURNS)
     source = (SOURCES / "walks.c").read_text().splitlines()
     head = next(number for number, line in enumerate(source, 1) if "for (int round" in line)
     body = [number for number, line in enumerate(source, 1) if re.fullmatch(r" {8}work\(\d+\);", line)]
-    visited = [line for function, line in told["lines"] if function == "walk"]
+    visited = [line for function, line in answers["lines"] if function == "walk"]
     within = [line for line, _ in itertools.groupby(visited)]  # back from a call it is where it was
-    assert within == [*([head, *body] * 10), head, body[-1] + 2], told.output
-    assert sum(function == "work" for function, _ in told["lines"]) == (40 if step == "StepInto" else 0)
-    assert (told["count"], told["exit"]) == ((RANKS - 1) * TURNS, 0), told.output
+    assert within == [*([head, *body] * 10), head, body[-1] + 2], answers.output
+    assert sum(function == "work" for function, _ in answers["lines"]) == (40 if step == "StepInto" else 0)
+    assert (answers["count"], answers["exit"]) == ((RANKS - 1) * TURNS, 0), answers.output
 
 
 def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
@@ -312,9 +318,9 @@ def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: 
 ask("breakpoint set -n work")
 tell("runs", [[[one["name"], one["line"]] for one in go()] for _ in range(2)])
 """
-    told = launch(session, script, rankrun, program, "end")
-    first, second = told["runs"]
-    assert first == second and len(first) == RANKS, told.output
+    answers = launch(session, script, rankrun, program, "end")
+    first, second = answers["runs"]
+    assert first == second and len(first) == RANKS, answers.output
 
 
 @pytest.mark.parametrize("ranks", [1, 70])
@@ -324,9 +330,9 @@ ask("breakpoint set -n work")
 tell("names", [one["name"] for one in go(1000)])
 tell("exit", process.GetExitStatus())
 """
-    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", ranks, program, "end")
-    assert sorted(told["names"]) == sorted(f"rank {rank}: running" for rank in range(ranks)), told.output
-    assert told["exit"] == 0
+    answers = session.run(STOPS + script, "--", rankrun.resolve(), "-n", ranks, program, "end")
+    assert sorted(answers["names"]) == sorted(f"rank {rank}: running" for rank in range(ranks)), answers.output
+    assert answers["exit"] == 0
 
 
 def test_a_library_is_loaded_while_ranks_are_looked_at(session: Session, rankrun: Path, tmp_path: Path) -> None:
@@ -350,9 +356,9 @@ found.append([value("before"), value("optind"), printed("p optind")])
 tell("found", found)
 tell("more", ask("image lookup -n more"))
 """
-    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, loads, library)
+    answers = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, loads, library)
     every = "0: 4000\n1: 4000\n2: 4000\n3: 4003\n"  # only the last rank has come so far
-    assert told["found"][0] == [35, 4003, every], told.output
-    assert told["found"][1] == [36, 4003, every], told.output
-    assert told["found"][2] == [5, 4000, "(int) 4000\n"], told.output
-    assert "libmore.so" in told["more"]
+    assert answers["found"][0] == [35, 4003, every], answers.output
+    assert answers["found"][1] == [36, 4003, every], answers.output
+    assert answers["found"][2] == [5, 4000, "(int) 4000\n"], answers.output
+    assert "libmore.so" in answers["more"]

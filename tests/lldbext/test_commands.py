@@ -94,12 +94,12 @@ ANSWERS = f"tell('answers', [ask(command) for command in {list(SAME)!r}])\n"
 
 
 def compare(session: Session, gdb: GdbSession, lldb_arguments: list[object], gdb_arguments: list[object]) -> None:
-    told = session.run(ANSWERS, *lldb_arguments)
-    mine = [normalized(answer) for answer in told["answers"]]
+    answers = session.run(ANSWERS, *lldb_arguments)
+    mine = [normalized(answer) for answer in answers["answers"]]
     other = [normalized(answer) for answer in gdb.run(ANSWERS, *gdb_arguments)["answers"]]
     for command, lldbs, gdbs in zip(SAME, mine, other):
-        assert lldbs == gdbs, f"{command}:\nLLDB:\n{lldbs}\nGDB:\n{gdbs}\n{told.output}"
-    assert "Traceback" not in told.output
+        assert lldbs == gdbs, f"{command}:\nLLDB:\n{lldbs}\nGDB:\n{gdbs}\n{answers.output}"
+    assert "Traceback" not in answers.output
 
 
 def test_an_old_lldb_answers_alike(session: Session, places: Places, tmp_path: Path) -> None:
@@ -107,12 +107,12 @@ def test_an_old_lldb_answers_alike(session: Session, places: Places, tmp_path: P
     old = shutil.which("lldb-14")
     if old is None:
         pytest.skip("there is no lldb-14: Debian does not let it stand beside lldb-19")
-    told = Session(Path(old), tmp_path).attach(ANSWERS, places.pid)
+    answers = Session(Path(old), tmp_path).attach(ANSWERS, places.pid)
     new = session.attach(ANSWERS, places.pid)
-    assert "ranklens: in LLDB 14 `p` may not come back" in told.output
-    assert "ranklens: in LLDB 14 names follow `rank N`, not `thread select`" in told.output
-    for command, mine, other in zip(SAME, told["answers"], new["answers"]):
-        assert normalized(mine) == normalized(other), f"{command}: {told.output}"
+    assert "ranklens: in LLDB 14 `p` may not come back" in answers.output
+    assert "ranklens: in LLDB 14 names follow `rank N`, not `thread select`" in answers.output
+    for command, mine, other in zip(SAME, answers["answers"], new["answers"]):
+        assert normalized(mine) == normalized(other), f"{command}: {answers.output}"
 
 
 @pytest.fixture
@@ -184,18 +184,18 @@ BAD = {
 
 def test_bad_input_is_answered_in_one_sentence(session: Session, places: Places) -> None:
     script = f"tell('answers', [ask(command) for command in {list(BAD)!r}] + [ask('rank print shared_name 1')])\n"
-    told = session.attach(script, places.pid)
-    for (command, expected), answer in zip(BAD.items(), told["answers"]):
+    answers = session.attach(script, places.pid)
+    for (command, expected), answer in zip(BAD.items(), answers["answers"]):
         assert answer.startswith("error: ") and answer.count("\n") == 1, f"{command}: {answer}"
         assert expected in answer, f"{command}: {answer}"
-    assert told["answers"][-1] == "1: 11\n"
-    assert "Traceback" not in told.output
+    assert answers["answers"][-1] == "1: 11\n"
+    assert "Traceback" not in answers.output
 
 
 @pytest.mark.parametrize("command", ["rank list", "rank 0", "rank print 1", "pieglobalsfind 0x10", "rank bt"])
 def test_without_a_process(session: Session, command: str) -> None:
-    told = session.run(f"tell('answer', ask({command!r}))")
-    assert told["answer"].startswith("error: there is no process and no core file: run the program"), told.output
+    answers = session.run(f"tell('answer', ask({command!r}))")
+    assert answers["answer"].startswith("error: there is no process and no core file: run the program"), answers.output
 
 
 def test_nothing_is_told_of_a_process_that_goes_on_alone(session: Session, places: Places) -> None:
@@ -205,10 +205,10 @@ def test_nothing_is_told_of_a_process_that_goes_on_alone(session: Session, place
     ask("detach")
     tell("answers", [ask(command) for command in ("rank list", "rank", "rank 1", "rank print shared_name", "rank bt")])
     """
-    told = session.attach(script, places.pid)
-    assert told["before"].count("MPI_Recv") == RANKS - 1
-    for answer in told["answers"]:
-        assert answer.startswith("error: there is no process and no core file"), told["answers"]
+    answers = session.attach(script, places.pid)
+    assert answers["before"].count("MPI_Recv") == RANKS - 1
+    for answer in answers["answers"]:
+        assert answer.startswith("error: there is no process and no core file"), answers["answers"]
 
 
 def test_a_process_without_ranks(session: Session) -> None:
@@ -218,27 +218,27 @@ def test_a_process_without_ranks(session: Session) -> None:
     tell("threads", ask("thread list"))
     kill()
     """
-    told = session.run(script, "/bin/true")
-    assert "has no virtual ranks" in told["answer"] or "no process" in told["answer"]
-    assert "warning" not in told.output and "Traceback" not in told.output
+    answers = session.run(script, "/bin/true")
+    assert "has no virtual ranks" in answers["answer"] or "no process" in answers["answer"]
+    assert "warning" not in answers.output and "Traceback" not in answers.output
 
 
 def test_what_only_gdb_has_is_documented(session: Session) -> None:
-    told = session.run("tell('help', ask('help rank'))")
+    answers = session.run("tell('help', ask('help rank'))")
     gdbs, lldbs = ((ROOT / "docs" / name).read_text() for name in ("gdb.md", "lldb.md"))
     of_gdb = set(re.findall(r"`(rank [a-z]+)", " ".join(re.findall(r"^\| `rank .*", gdbs, re.MULTILINE))))
-    ours = set(re.findall(r"Usage: (rank [a-z]+)", told["help"]))
+    ours = set(re.findall(r"Usage: (rank [a-z]+)", answers["help"]))
     lacking = set(re.findall(r"^\| `(rank [a-z]+)", lldbs, re.MULTILINE))
     assert lacking == of_gdb - ours and {"rank watch", "rank events"} <= lacking
 
 
 def test_imported_from_any_place_and_twice(session: Session, tmp_path: Path) -> None:
-    told = session.run(f"ask('command script import {EXTENSION}'); tell('help', ask('help rank'))")
+    answers = session.run(f"ask('command script import {EXTENSION}'); tell('help', ask('help rank'))")
     for words in ("frame variable", "frame select", "source list"):
-        assert words in told["help"]
-    assert "frame, info locals, print" not in " ".join(told["help"].split()), "GDB's words"
-    assert "Usage: rank list" in told["help"] and "Usage: rank bt" in told["help"]
-    assert "error" not in told.output
+        assert words in answers["help"]
+    assert "frame, info locals, print" not in " ".join(answers["help"].split()), "GDB's words"
+    assert "Usage: rank list" in answers["help"] and "Usage: rank bt" in answers["help"]
+    assert "error" not in answers.output
 
 
 def test_after_the_process_has_ended(session: Session, start_job: StartJob, rankrun: Path, program: Path) -> None:
@@ -249,10 +249,10 @@ def test_after_the_process_has_ended(session: Session, start_job: StartJob, rank
     kill()
     tell("after", [ask("rank list"), ask("rank 1"), ask("thread list")])
     """
-    told = session.attach(script, job.pid)
-    assert told["before"] == "1: 11\n"
-    assert all(answer.startswith("error: ") for answer in told["after"]), told["after"]
-    assert "Traceback" not in told.output and "warning: a rank" not in told.output
+    answers = session.attach(script, job.pid)
+    assert answers["before"] == "1: 11\n"
+    assert all(answer.startswith("error: ") for answer in answers["after"]), answers["after"]
+    assert "Traceback" not in answers.output and "warning: a rank" not in answers.output
 
 
 def test_a_program_whose_file_is_gone(
@@ -265,7 +265,7 @@ def test_a_program_whose_file_is_gone(
     job = start_job(rankrun, "-n", RANKS, copy)
     job.wait_for("ready")
     copy.unlink()
-    told = session.attach("tell('bt', ask('rank bt 1')); tell('list', ask('rank list'))", job.pid)
-    assert "wait_for (peer=2)" in told["bt"] or "have no symbols of it" in told.output
-    assert len(told["list"].splitlines()) == RANKS + 1
-    assert "Traceback" not in told.output
+    answers = session.attach("tell('bt', ask('rank bt 1')); tell('list', ask('rank list'))", job.pid)
+    assert "wait_for (peer=2)" in answers["bt"] or "have no symbols of it" in answers.output
+    assert len(answers["list"].splitlines()) == RANKS + 1
+    assert "Traceback" not in answers.output

@@ -86,10 +86,10 @@ tell("names", names)
 tell("families", [name for name in names if "ubcommands are supported" in ask(f"help {name}")])
 tell("checked", "ubcommands are supported" in ask("help thread"))
 """
-    told = session.run(script)
+    answers = session.run(script)
     harmless = ("type", "language objc", "language renderscript", "command container", "reproducer")
-    assert told["checked"] and [one for one in told["families"] if not one.startswith(harmless)] == []
-    assert {"thread list", "thread backtrace", "target modules dump symtab", "script", "gui"} <= {*told["names"]}
+    assert answers["checked"] and [one for one in answers["families"] if not one.startswith(harmless)] == []
+    assert {"thread list", "thread backtrace", "target modules dump symtab", "script", "gui"} <= {*answers["names"]}
 
 
 @pytest.mark.parametrize("forbidden", ["", "1"])

@@ -51,10 +51,10 @@ for expression in {tuple(EXPRESSIONS)!r}:
     together = ask(f"rank print {{expression}} 0-{RANKS - 1}")
     tell(expression, [quick, together, "".join(ask(f"rank print {{expression}} {{ranks}}") for ranks in {FEWER})])
 """
-    told = session.attach(script, job.pid)
+    answers = session.attach(script, job.pid)
     wrong = []
     for expression, is_quick in EXPRESSIONS.items():
-        quick, together, alone = told[expression]
+        quick, together, alone = answers[expression]
         if not is_same(together, alone) or bool(quick) != is_quick:
             wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}")
     assert not wrong, "\n".join(wrong)

@@ -83,21 +83,21 @@ def test_a_stub_tells_what_the_kernel_tells(session: Session, places: Places, ra
     asking = f"LENDS = {kind != 'gdbserver'}\n" + ASK
     local = session.attach(asking, places.pid)
     with stub(kind, places.pid) as port:
-        told = session.run(CONNECT.replace("PORT", port) + asking + STEPS, rankrun.resolve())
+        answers = session.run(CONNECT.replace("PORT", port) + asking + STEPS, rankrun.resolve())
     names = [*COMMANDS, *(f"thread {number // 4}, {number % 4}" for number in range(4 * RANKS))]
-    assert len(told["found"]) == len(local["found"]) == len(names), told.output
-    for name, mine, other in zip(names, told["found"], local["found"]):
-        assert without_stop(mine) == without_stop(other), f"{name}: {told.output}"
-    is_refused = told["sum"].startswith(f"0-{RANKS - 1}: <it would have to call mmap in the process")
+    assert len(answers["found"]) == len(local["found"]) == len(names), answers.output
+    for name, mine, other in zip(names, answers["found"], local["found"]):
+        assert without_stop(mine) == without_stop(other), f"{name}: {answers.output}"
+    is_refused = answers["sum"].startswith(f"0-{RANKS - 1}: <it would have to call mmap in the process")
     if kind != "gdbserver" or not is_refused:  # LLDB 23 needs no memory of the process for a sum
-        assert told["sum"] == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
-    assert told["stop"] == 1, "the process has not run"
-    _, after, printed, listed = told["step"]
-    assert "rank 3: running" in after and "step over" in after, told.output
+        assert answers["sum"] == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
+    assert answers["stop"] == 1, "the process has not run"
+    _, after, printed, listed = answers["step"]
+    assert "rank 3: running" in after and "step over" in after, answers.output
     assert printed == "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS)) and "*     3  running" in listed
-    assert told["locations"] == RANKS
-    assert {Path(path).name for path in told["opened"]} <= {"status"}, "which is how a process is known to be remote"
-    assert "warning" not in told.output and "Traceback" not in told.output
+    assert answers["locations"] == RANKS
+    assert {Path(path).name for path in answers["opened"]} <= {"status"}, "which is how a process is known to be remote"
+    assert "warning" not in answers.output and "Traceback" not in answers.output
 
 
 def without_stop(answer: str) -> str:

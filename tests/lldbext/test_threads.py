@@ -84,11 +84,11 @@ def test_names_follow_the_selected_rank_in_host_frames(session: Session, places:
     ask("rank none")
     tell("none", value("(long)&shared_name"))
     """
-    told = session.attach(script, places.pid)
-    for rank, (address, found, text) in zip([*range(RANKS), 1, 0], told["found"]):
+    answers = session.attach(script, places.pid)
+    for rank, (address, found, text) in zip([*range(RANKS), 1, 0], answers["found"]):
         assert address == places.owned[rank, "shared_name"].address
         assert found == 10 + rank and text.strip() == f"(int) {10 + rank}"
-    assert told["none"] not in {owned.address for owned in places.owned.values()}
+    assert answers["none"] not in {owned.address for owned in places.owned.values()}
 
 
 @pytest.mark.skipif(not holds_up_commands(), reason=NOT_HELD_UP)
@@ -107,9 +107,9 @@ def test_names_follow_thread_select_in_host_frames(session: Session, places: Pla
         found.append(one)
     tell("found", found)
     """
-    told = session.attach(script, places.pid)
-    assert len(told["found"]) == 2 * RANKS
-    for one in told["found"]:
+    answers = session.attach(script, places.pid)
+    assert len(answers["found"]) == 2 * RANKS
+    for one in answers["found"]:
         rank = int(one["name"].split()[1].rstrip(":"))
         assert one["p"] == f"(int) {10 + rank}\n" and one["expression"].endswith(f"= {20 + 2 * rank}\n"), one
         assert one["address"] == f"(long) {places.owned[rank, 'shared_name'].address}\n"
@@ -152,15 +152,15 @@ def test_the_frame_that_is_printed_is_the_selected_one(session: Session, places:
     tell("found", found)
     tell("applied", ask("rank apply all frame info"))
     """
-    told = session.attach(script, places.pid)
-    for rank, answer, info, later, up, variables in told["found"]:
+    answers = session.attach(script, places.pid)
+    for rank, answer, info, later, up, variables in answers["found"]:
         waits = rank < RANKS - 1
         printed = re.search(r"^#(\d+)", answer, re.M)
-        assert printed is not None and info.startswith(f"frame #{printed[1]}: ") and later == info, told.output
+        assert printed is not None and info.startswith(f"frame #{printed[1]}: ") and later == info, answers.output
         assert ("`MPI_Recv" if waits else "`spin") in info
         assert ("`wait_for(peer=" if waits else "`stay(rank=") in up
         assert ("(int) peer = " if waits else "(int) size = ") in variables
-    assert told["applied"].count("`MPI_Recv") == RANKS - 1 and told["applied"].count("`spin") == 1
+    assert answers["applied"].count("`MPI_Recv") == RANKS - 1 and answers["applied"].count("`spin") == 1
 
 
 @pytest.mark.parametrize("before", ["rank 1", "thread select 2", f"rank {RANKS - 1}"])
@@ -178,20 +178,20 @@ def test_without_a_rank_a_kernel_thread_is_selected(session: Session, places: Pl
     ask("frame select 0")
     tell("inside", printed("p shared_name"))
     """
-    told = session.attach(script, places.pid)
+    answers = session.attach(script, places.pid)
     last = RANKS - 1
-    number = re.search(rf"frames are those of thread (\d+), on which rank {last} runs", told["said"])
-    assert number is not None, told["said"]
-    assert told["rank"] == "No rank is selected because you asked for none\n"
-    threads, backtrace, frame = told["thread"]
+    number = re.search(rf"frames are those of thread (\d+), on which rank {last} runs", answers["said"])
+    assert number is not None, answers["said"]
+    assert answers["rank"] == "No rank is selected because you asked for none\n"
+    threads, backtrace, frame = answers["thread"]
     marked = [line for line in threads.splitlines() if line.startswith("*")]
     assert len(marked) == 1 and marked[0].startswith(f"* thread #{number[1]}: ") and f"'rank {last}: " in marked[0]
     assert f"stay(rank={last}, " in backtrace and "wait_for" not in backtrace
     assert "librankmpi.so" in frame, "the innermost frame that is in no rank's copy"
-    assert told["outside"] not in {owned.address for owned in places.owned.values()}
-    assert told["shown"] == f"(long) {told['outside']}\n"
-    assert told["after"] == [told["rank"], told["shown"]]
-    assert told["inside"] == f"(int) {10 + last}\n", "in the rank's own frames globals are its own, as is said"
+    assert answers["outside"] not in {owned.address for owned in places.owned.values()}
+    assert answers["shown"] == f"(long) {answers['outside']}\n"
+    assert answers["after"] == [answers["rank"], answers["shown"]]
+    assert answers["inside"] == f"(int) {10 + last}\n", "in the rank's own frames globals are its own, as is said"
 
 
 def test_continuing_and_stopping_again(session: Session, places: Places) -> None:
@@ -202,10 +202,10 @@ def test_continuing_and_stopping_again(session: Session, places: Places) -> None
     tell("list", ask("rank list"))
     tell("next", ask("next"))
     """
-    told = session.attach(script, places.pid)
-    assert "rank 3: running" in told["step"] and "instruction step" in told["step"], told.output
-    assert told["threads"][0] == "rank 3: running" and len(told["threads"]) == RANKS
-    assert "*     3  running" in told["list"] and "step over" in told["next"]
+    answers = session.attach(script, places.pid)
+    assert "rank 3: running" in answers["step"] and "instruction step" in answers["step"], answers.output
+    assert answers["threads"][0] == "rank 3: running" and len(answers["threads"]) == RANKS
+    assert "*     3  running" in answers["list"] and "step over" in answers["next"]
 
 
 @pytest.mark.skipif(not holds_up_commands(), reason=NOT_HELD_UP)
@@ -219,11 +219,11 @@ def test_a_step_in_a_suspended_rank_is_refused(session: Session, places: Places,
     tell("stop", [before, process.GetStopID(), ask("rank")])
     tell("named", ask(f"thread step-inst {{next(one for one in process if 'running' in one.GetName()).GetIndexID()}}"))
     """
-    told = session.attach(script, places.pid)
-    assert re.search(r"needs a rank that runs, and rank 1 is blocked in MPI_Recv", told.output), told.output
-    before, after, selected = told["stop"]
-    assert before == after and selected.startswith("Rank 1 is selected because you asked for it"), told.output
-    assert "instruction step" in told["named"], told.output
+    answers = session.attach(script, places.pid)
+    assert re.search(r"needs a rank that runs, and rank 1 is blocked in MPI_Recv", answers.output), answers.output
+    before, after, selected = answers["stop"]
+    assert before == after and selected.startswith("Rank 1 is selected because you asked for it"), answers.output
+    assert "instruction step" in answers["named"], answers.output
 
 
 @pytest.mark.parametrize("elements", [2, 3])
@@ -241,10 +241,10 @@ def test_every_kernel_thread_is_its_rank(
     tell("found", found)
     tell("list", ask("rank bt running"))
     """
-    told = session.attach(script, job.pid)
-    assert sorted(rank for _, rank, _ in told["found"]) == list(range(RANKS))
-    assert all(name.startswith(f"rank {rank}: ") for name, rank, _ in told["found"]), told["found"]
-    assert "spin (rank=3)" in told["list"]
+    answers = session.attach(script, job.pid)
+    assert sorted(rank for _, rank, _ in answers["found"]) == list(range(RANKS))
+    assert all(name.startswith(f"rank {rank}: ") for name, rank, _ in answers["found"]), answers["found"]
+    assert "spin (rank=3)" in answers["list"]
 
 
 def test_of_many_ranks_only_those_asked_for_are_threads(session: Session, places: Places) -> None:
@@ -260,15 +260,15 @@ def test_of_many_ranks_only_those_asked_for_are_threads(session: Session, places
     tell("again", [ask("rank threads --most 4"), names()])
     tell("bad", [ask("rank threads --most x"), ask("rank threads 9")])
     """
-    told = session.attach(script, places.pid)
-    assert told["all"] == "All 4 ranks are threads (up to 64 would be)\n"
-    assert "Of 4 ranks only those that run" in told["few"][0] and told["few"][1] == ["rank 3"]
-    assert "wait_for (peer=2)" in told["bt"][0] and "rank 1" in told["bt"][1]
-    assert told["set"][1] == ["rank 0", "rank 3"] and "asked for: 0)" in told["set"][0]
-    assert told["every"] == [RANKS, "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))]
-    assert told["again"][1] == [f"rank {rank}" for rank in range(RANKS)]
-    assert told["bad"][0].startswith("error: --most takes one number") and "there is no rank 9" in told["bad"][1]
-    assert "ranklens: Of 4 ranks only those" in told.output
+    answers = session.attach(script, places.pid)
+    assert answers["all"] == "All 4 ranks are threads (up to 64 would be)\n"
+    assert "Of 4 ranks only those that run" in answers["few"][0] and answers["few"][1] == ["rank 3"]
+    assert "wait_for (peer=2)" in answers["bt"][0] and "rank 1" in answers["bt"][1]
+    assert answers["set"][1] == ["rank 0", "rank 3"] and "asked for: 0)" in answers["set"][0]
+    assert answers["every"] == [RANKS, "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))]
+    assert answers["again"][1] == [f"rank {rank}" for rank in range(RANKS)]
+    assert answers["bad"][0].startswith("error: --most takes one number") and "there is no rank 9" in answers["bad"][1]
+    assert "ranklens: Of 4 ranks only those" in answers.output
 
 
 def test_ranks_in_passing_look_as_they_would_as_threads(session: Session, places: Places) -> None:
@@ -301,19 +301,19 @@ def test_ranks_in_passing_look_as_they_would_as_threads(session: Session, places
     tell("code", [one == other for one, other in zip(before, code())])
     """
     starts = [places.owned[rank, "move_on"].address for rank in range(RANKS)]
-    told = session.attach(script.replace("STARTS", repr(starts)), places.pid)
-    for command, every, few in told["answers"]:
+    answers = session.attach(script.replace("STARTS", repr(starts)), places.pid)
+    for command, every, few in answers["answers"]:
         assert re.sub(r"(frame|thread) #\d+", "", few) == re.sub(r"(frame|thread) #\d+", "", every), command
-    assert told["kept"] and told["code"] == [True] * RANKS, told.output
-    assert told["modules"] <= 4, "of the ranks that were the first of a command, and that which runs"
-    assert "Traceback" not in told.output
+    assert answers["kept"] and answers["code"] == [True] * RANKS, answers.output
+    assert answers["modules"] <= 4, "of the ranks that were the first of a command, and that which runs"
+    assert "Traceback" not in answers.output
 
 
 def test_the_core_file_is_found_as_in_old_versions(session: Session, places: Places, rankrun: Path, core: Path) -> None:
     """LLDB 14 and 15 don't tell its path, but have it mapped, as newer ones do."""
     script = "from lldbext.lldb_api.target import mapped_core; tell('path', mapped_core())"
-    told = session.run(script, rankrun.resolve(), "-c", core)
-    assert told["path"] == str(core)
+    answers = session.run(script, rankrun.resolve(), "-c", core)
+    assert answers["path"] == str(core)
 
 
 def test_links_of_an_ended_debugger_are_removed(session: Session, places: Places, tmp_path: Path) -> None:
@@ -345,28 +345,28 @@ def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, r
     program = compile_program("rankcxx", tmp_path, "split.cpp", "-O2")
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
-    told = session.attach(SPLIT, job.pid)
-    if "`main(" in told["bt"]:
+    answers = session.attach(SPLIT, job.pid)
+    if "`main(" in answers["bt"]:
         assert (
-            re.findall(r"^#\d+ .*\b(waiting|between|main) \(", told["rank bt /waiting/"], re.MULTILINE)
+            re.findall(r"^#\d+ .*\b(waiting|between|main) \(", answers["rank bt /waiting/"], re.MULTILINE)
             == [
                 *("waiting", "between", "main"),
             ]
             * 2
         )
-        assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
-        assert "LLDB misreads" not in told.output + "".join(map(str, told.facts.values()))
+        assert answers["rank print 0-1 started"] == "0: 0\n1: 0\n"
+        assert "LLDB misreads" not in answers.output + "".join(map(str, answers.facts.values()))
         return
-    for rank, stack in enumerate(told["rank bt 0-1"].split("\n\n")):
+    for rank, stack in enumerate(answers["rank bt 0-1"].split("\n\n")):
         found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(\.\.\.\) at \S*split\.cpp:\d+$", stack, re.MULTILINE)
         first = int(found[0][0])
-        assert first == (0 if rank == 0 else int(told["level"]) + 1), stack
+        assert first == (0 if rank == 0 else int(answers["level"]) + 1), stack
         named = [(str(first + at), name) for at, name in enumerate(("waiting", "between", "main"))]
         assert found == named, stack
-    assert told["rank bt /waiting/"] == told["rank bt 0-1"]
-    assert told["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB misreads>\n"
-    assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
-    assert told.output.count("LLDB misreads this frame") == 1, "once, and not of the frames that are right"
+    assert answers["rank bt /waiting/"] == answers["rank bt 0-1"]
+    assert answers["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB misreads>\n"
+    assert answers["rank print 0-1 started"] == "0: 0\n1: 0\n"
+    assert answers.output.count("LLDB misreads this frame") == 1, "once, and not of the frames that are right"
 
 
 def test_frames_behind_a_signal_s_handler(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
@@ -374,6 +374,8 @@ def test_frames_behind_a_signal_s_handler(session: Session, start_job: StartJob,
     program = compile_program("rankcc", tmp_path, "handler.c", "-O0")
     job = start_job(rankrun, "-n", 1, program)
     job.wait_for("in the handler")
-    told = session.attach('ask("rank 0"); tell("bt", ask("rank bt 0")); tell("own", ask("bt"))', job.pid)
+    answers = session.attach('ask("rank 0"); tell("bt", ask("rank bt 0")); tell("own", ask("bt"))', job.pid)
     named = re.compile(r"\b(handler|interrupted|main) ?\(")
-    assert named.findall(told["bt"]) == named.findall(told["own"]) == ["handler", "interrupted", "main"], told["bt"]
+    assert named.findall(answers["bt"]) == named.findall(answers["own"]) == ["handler", "interrupted", "main"], answers[
+        "bt"
+    ]

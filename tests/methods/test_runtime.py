@@ -288,9 +288,9 @@ def test_gathered_globals(start_job: StartJob, gdb: Path, tmp_path: Path) -> Non
         tell("one", ask("output $_rank_globals()"))
         tell("each", ask("rank print $_rank_globals().rank"))
     """
-    told = Gdb(gdb, tmp_path).attach(script, job.pid)
-    assert told["one"] == "{rank = 1, field = {0, 0, 1.5, 0}}" and "no rank is selected" in told["none"]
-    assert told["each"].splitlines() == ["0: 0", "1: 1", "2: 2"]
+    answers = Gdb(gdb, tmp_path).attach(script, job.pid)
+    assert answers["one"] == "{rank = 1, field = {0, 0, 1.5, 0}}" and "no rank is selected" in answers["none"]
+    assert answers["each"].splitlines() == ["0: 0", "1: 1", "2: 2"]
 
 
 # ---- what a job leaves behind ----

@@ -70,10 +70,10 @@ WHOLE = [b"rank 0 steps 4", b"rank 1 steps 4", b"rank 2 steps 4"]
 def test_breakpoints_are_refused_where_they_would_kill(start_job: StartJob, gdb: Path, tmp_path: Path) -> None:
     process, _ = start(start_job, tmp_path)
     try:
-        told = Session(gdb, tmp_path).run(SCRIPT, "-p", process.pid)
+        answers = Session(gdb, tmp_path).run(SCRIPT, "-p", process.pid)
         for one in ("break", "rank break", "runtime"):
-            assert "is disabled, it would kill rank 0-2" in told.output + told[one], told.output
-        assert told["enabled"] and not any(told["enabled"])
+            assert "is disabled, it would kill rank 0-2" in answers.output + answers[one], answers.output
+        assert answers["enabled"] and not any(answers["enabled"])
         assert finish(process) == WHOLE
     finally:
         process.kill()
@@ -95,8 +95,10 @@ def test_a_ranks_own_process_can_be_stopped_in_that_rank(start_job: StartJob, gd
         """
         assert process.stdin is not None
         script = script.replace('int(os.environ["GO"])', f'os.open("/proc/{process.pid}/fd/0", os.O_WRONLY)')
-        told = Session(gdb, tmp_path).run(script, "-p", tasks[1])
-        assert told["enabled"] == [True] and told["function"] == "take_step" and "Rank 1 is" in told["hit"], told.output
+        answers = Session(gdb, tmp_path).run(script, "-p", tasks[1])
+        assert answers["enabled"] == [True] and answers["function"] == "take_step" and "Rank 1 is" in answers["hit"], (
+            answers.output
+        )
         assert finish(process) == WHOLE
     finally:
         process.kill()
@@ -109,9 +111,9 @@ def test_lldb_refuses_them_too(start_job: StartJob, tmp_path: Path) -> None:
             tell("rank break", ask("rank break take_step"))
             tell("enabled", [location.IsEnabled() for one in target.breakpoints for location in one])
         """
-        told = Lldb(find_lldb(), tmp_path).run(script, "-p", process.pid)
-        assert "are disabled, it would kill rank" in told["rank break"], told.output
-        assert told["enabled"] and not any(told["enabled"])
+        answers = Lldb(find_lldb(), tmp_path).run(script, "-p", process.pid)
+        assert "are disabled, it would kill rank" in answers["rank break"], answers.output
+        assert answers["enabled"] and not any(answers["enabled"])
         assert finish(process) == WHOLE
     finally:
         process.kill()
@@ -130,6 +132,6 @@ def test_a_launch_under_gdb(command: str, gdb: Path, start_job: StartJob, tmp_pa
         tell("run", ask("run -n 3 --method pipprocess {program} < input"))
     """
     arguments = (built("rankrun").resolve(),)
-    told = Session(gdb, tmp_path).run(script, "--args", *arguments)
+    answers = Session(gdb, tmp_path).run(script, "--args", *arguments)
     for line in WHOLE:
-        assert line.decode() in told.output, told.output
+        assert line.decode() in answers.output, answers.output

@@ -156,13 +156,13 @@ def test_gdb_shows_each_task_s_own(running: Running, gdb: Path, tmp_path: Path) 
         tell("thread of %d" % rank, gdb.selected_thread().ptid[1])
         tell("stack of %d" % rank, functions())
     """
-    told = Session(gdb, tmp_path).attach(script, running.pid)
+    answers = Session(gdb, tmp_path).attach(script, running.pid)
     for name in NAMES:
-        assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
+        assert answers[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank, truth in running.tasks.items():
         if running.mode == "thread":
-            assert told[f"thread of {rank}"] == truth.thread
-            assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
+            assert answers[f"thread of {rank}"] == truth.thread
+            assert {"tick", "task_main", "main"} <= set(answers[f"stack of {rank}"])
     running.check_that_all_live(tmp_path)
 
 
@@ -179,13 +179,13 @@ def test_gdb_stops_in_every_task(running: Running, gdb: Path, tmp_path: Path) ->
     tell("met", sorted(set(met)))
     ask("delete")
     """
-    told = Session(gdb, tmp_path).attach(script, running.pid)
+    answers = Session(gdb, tmp_path).attach(script, running.pid)
     if running.mode == "process":
-        refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", told["break"])
-        assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), told["break"]
-        assert told["enabled"] == [False] and told["met"] == []
+        refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", answers["break"])
+        assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), answers["break"]
+        assert answers["enabled"] == [False] and answers["met"] == []
     else:
-        assert told["met"] == list(range(TASKS)), told["break"]
+        assert answers["met"] == list(range(TASKS)), answers["break"]
     running.check_that_all_live(tmp_path)
 
 
@@ -200,9 +200,9 @@ def test_gdb_in_one_task_s_process_stops_that_one_alone(running: Running, gdb: P
     tell("stack", functions())
     tell("rank", value("$_rank"))
     """
-    told = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
-    assert told["selected"] == 1 and told["values"] == [1] * len(NAMES)
-    assert told["rank"] == 1 and told["stack"][:2] == ["tick", "task_main"], told["stop"]
+    answers = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
+    assert answers["selected"] == 1 and answers["values"] == [1] * len(NAMES)
+    assert answers["rank"] == 1 and answers["stack"][:2] == ["tick", "task_main"], answers["stop"]
     running.check_that_all_live(tmp_path)
 
 
@@ -217,12 +217,12 @@ def test_lldb_shows_each_task_s_own(running: Running, tmp_path: Path) -> None:
         tell("values of %d" % rank, [value(name) for name in ("g_rank", "s_rank")])
         tell("stack of %d" % rank, functions(target.GetProcess().GetSelectedThread()))
     """
-    told = LldbSession(find_lldb(), tmp_path).attach(script, running.pid)
+    answers = LldbSession(find_lldb(), tmp_path).attach(script, running.pid)
     for name in NAMES:
-        assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
+        assert answers[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank in range(TASKS):
-        assert told[f"values of {rank}"] == [rank] * 2
-        assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
+        assert answers[f"values of {rank}"] == [rank] * 2
+        assert {"tick", "task_main", "main"} <= set(answers[f"stack of {rank}"])
 
 
 def test_lldb_in_one_task_s_process_stops_that_one_alone(running: Running, tmp_path: Path) -> None:
@@ -236,9 +236,11 @@ def test_lldb_in_one_task_s_process_stops_that_one_alone(running: Running, tmp_p
     tell("stack", functions(target.GetProcess().GetSelectedThread()))
     tell("stopped", [value(name) for name in ("g_rank", "s_rank")])
     """
-    told = LldbSession(find_lldb(), tmp_path).attach(script, running.tasks[1].thread)
-    assert "1: 1\n" in told["values"] and "0: <rank 0's stack can't be unwound" in told["values"], told["values"]
-    assert told["stack"][:2] == ["tick", "task_main"] and told["stopped"] == [1, 1]
+    answers = LldbSession(find_lldb(), tmp_path).attach(script, running.tasks[1].thread)
+    assert "1: 1\n" in answers["values"] and "0: <rank 0's stack can't be unwound" in answers["values"], answers[
+        "values"
+    ]
+    assert answers["stack"][:2] == ["tick", "task_main"] and answers["stopped"] == [1, 1]
     first = LldbSession(find_lldb(), tmp_path).attach(
         """
     ask("breakpoint set --name tick")

@@ -155,11 +155,11 @@ def test_gdb_with_data_that_is_remapped(start_job: StartJob, shared: Shared, gdb
     tell("watch", [ask("rank watch g_rank 2"), ask("rank watch me 2")])
     tell("each", [(ask(f"rank {{one}}"), value("g_rank"), value("s_rank"))[1:] for one in range({RANKS})])
     """
-    told = Session(gdb, tmp_path).attach(script, running.pid)
-    assert told["each"] == [[rank, 1000 + rank] for rank in range(RANKS)]
-    of_data, of_stack = told["watch"]
-    assert of_data.startswith("Rank 2: ") and "Hardware watchpoint" in of_stack, told["watch"]
-    assert told["all"].splitlines() == [f"{rank}: {rank}" for rank in range(RANKS)]
+    answers = Session(gdb, tmp_path).attach(script, running.pid)
+    assert answers["each"] == [[rank, 1000 + rank] for rank in range(RANKS)]
+    of_data, of_stack = answers["watch"]
+    assert of_data.startswith("Rank 2: ") and "Hardware watchpoint" in of_stack, answers["watch"]
+    assert answers["all"].splitlines() == [f"{rank}: {rank}" for rank in range(RANKS)]
 
 
 def test_ranks_that_have_ended(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_actors_that_are_no_ranks(factory: str, start_job: StartJob, shared: Sha
         assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
         found = asked("report", target)
         assert [(one["rank"], one["is_actor"]) for one in found["ranks"]] == [(1, True), (2, True), (3, True)]
-    told = Session(gdb, tmp_path).attach('tell("said", [ask("rank list"), ask("rank 2"), ask("bt")])', job.pid)
-    listed, _, calls = told["said"]
+    answers = Session(gdb, tmp_path).attach('tell("said", [ask("rank list"), ask("rank 2"), ask("bt")])', job.pid)
+    listed, _, calls = answers["said"]
     assert re.findall(r"(\d)  actor, (?:running|ready)", listed) == ["1", "2", "3"] and "worker (number=1)" in calls
 
 

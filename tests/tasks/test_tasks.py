@@ -163,11 +163,11 @@ def test_what_gdb_says_of_tasks_that_it_is_not_attached_to(running: Running, gdb
     tell("watch", ask("rank watch g_rank 1"))
     tell("tree", ask("rank tree"))
     """
-    told = Session(gdb, tmp_path).attach(script, running.job.pid)
+    answers = Session(gdb, tmp_path).attach(script, running.job.pid)
     process = running.tasks[1].thread
-    assert f"rank 1 runs in process {process}, whose registers are not known here: attach" in told["select"]
-    assert f"rank 1 runs in process {process}, which GDB is not attached to" in told["watch"]
-    assert f"its registers are those of process {process}" in told["tree"]
+    assert f"rank 1 runs in process {process}, whose registers are not known here: attach" in answers["select"]
+    assert f"rank 1 runs in process {process}, which GDB is not attached to" in answers["watch"]
+    assert f"its registers are those of process {process}" in answers["tree"]
     assert running.finish(tmp_path) == WHOLE
 
 
@@ -180,13 +180,13 @@ def test_a_breakpoint_that_would_kill_tasks_is_refused(running: Running, gdb: Pa
     tell("enabled", [one.enabled for one in gdb.breakpoints() if one.visible])
     tell("values", ask("rank print g_rank").split())
     """
-    told = Session(gdb, tmp_path).attach(script, running.job.pid)
-    refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", told["break"])
-    assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), told["break"]
-    shared = re.search(r"is disabled, it would kill rank 0-2: these run in processes \((.*?)\)", told["shared"])
-    assert shared and shared[1] == ", ".join(str(running.tasks[one].thread) for one in range(TASKS)), told["shared"]
-    assert told["enabled"] and not any(told["enabled"])
-    assert told["values"] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
+    answers = Session(gdb, tmp_path).attach(script, running.job.pid)
+    refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", answers["break"])
+    assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), answers["break"]
+    shared = re.search(r"is disabled, it would kill rank 0-2: these run in processes \((.*?)\)", answers["shared"])
+    assert shared and shared[1] == ", ".join(str(running.tasks[one].thread) for one in range(TASKS)), answers["shared"]
+    assert answers["enabled"] and not any(answers["enabled"])
+    assert answers["values"] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     assert running.finish(tmp_path) == WHOLE
 
 
@@ -200,7 +200,7 @@ def test_gdb_in_one_task_stops_that_one_alone(running: Running, gdb: Path, tmp_p
     tell("stack", functions())
     tell("rank", value("$_rank"))
     """
-    told = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
-    assert told["selected"] == 1 and told["values"] == [1, 1, 1]
-    assert told["rank"] == 1 and told["stack"][:2] == ["tick", "task_main"], told["stop"]
+    answers = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
+    assert answers["selected"] == 1 and answers["values"] == [1, 1, 1]
+    assert answers["rank"] == 1 and answers["stack"][:2] == ["tick", "task_main"], answers["stop"]
     assert running.finish(tmp_path) == WHOLE

@@ -47,7 +47,7 @@ def test_hits_of_all_ranks_count(
 ) -> None:
     """Asked before there are ranks, or in the midst; whoever hits it, GDB or one of ours in another copy."""
     before, after = (command, "echo") if when == "before" else ("echo", command)
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("break tick")
 gdb.execute("break main")
@@ -66,16 +66,16 @@ tell("listed", ask("info breakpoints 1"))
         ticks,
         TURNS,
     )
-    assert told["ended"] and [one[0] for one in told["stops"]] == ["tick"] * expected, told.output
-    match = re.search(r"(?m)^1 .*? (keep|dis|del) +([yn]) ", told["listed"])
-    assert (match and f"{match[1]}  {match[2]}") == left, told["listed"]
-    assert told.output.count(f"ticked {TURNS}") == RANKS
+    assert answers["ended"] and [one[0] for one in answers["stops"]] == ["tick"] * expected, answers.output
+    match = re.search(r"(?m)^1 .*? (keep|dis|del) +([yn]) ", answers["listed"])
+    assert (match and f"{match[1]}  {match[2]}") == left, answers["listed"]
+    assert answers.output.count(f"ticked {TURNS}") == RANKS
 
 
 @pytest.mark.parametrize("kind", ["", "internal=True", "temporary=True", "internal=True, temporary=True"])
 def test_what_scripts_make(session: Session, rankrun: Path, ticks: Path, kind: str) -> None:
     """Before there are ranks: not a byte of it is copied with the program, and it stops in all of them."""
-    told = session.run(
+    answers = session.run(
         f"""
 made = gdb.Breakpoint("tick", {kind})
 number = made.number
@@ -91,19 +91,19 @@ tell("number", number)
         ticks,
         TURNS,
     )
-    assert told["seen"] and told["ended"], told.output
-    ranks = [rank for name, rank, _ in told["stops"] if name == "tick"]
+    assert answers["seen"] and answers["ended"], answers.output
+    ranks = [rank for name, rank, _ in answers["stops"] if name == "tick"]
     if "temporary" in kind:
-        assert len(told["stops"]) == len(ranks) == 1
+        assert len(answers["stops"]) == len(ranks) == 1
     else:
-        assert sorted(ranks) == sorted(list(range(RANKS)) * TURNS), told.output
-        assert all(number in (0, told["number"]) for _, _, number in told["stops"])
-    assert "SIGTRAP" not in told.output and told.output.count(f"ticked {TURNS}") == RANKS
+        assert sorted(ranks) == sorted(list(range(RANKS)) * TURNS), answers.output
+        assert all(number in (0, answers["number"]) for _, _, number in answers["stops"])
+    assert "SIGTRAP" not in answers.output and answers.output.count(f"ticked {TURNS}") == RANKS
 
 
 def test_the_end_of_one_call(session: Session, rankrun: Path, ticks: Path) -> None:
     """A FinishBreakpoint is about one frame: no other rank stops for it."""
-    told = session.run(
+    answers = session.run(
         """
 gdb.execute("rank tbreak tick 2")
 gdb.execute("run")
@@ -123,12 +123,12 @@ tell("ended", not gdb.selected_inferior().pid)
         ticks,
         TURNS,
     )
-    assert told["back"] == ["turn", 2, 3] and told["main"] == ["main", 2], told.output
-    assert told["ended"] and told.output.count(f"ticked {TURNS}") == RANKS
+    assert answers["back"] == ["turn", 2, 3] and answers["main"] == ["main", 2], answers.output
+    assert answers["ended"] and answers.output.count(f"ticked {TURNS}") == RANKS
 
 
 def test_scripts_may_delete_all_that_they_see(session: Session, rankrun: Path, ticks: Path) -> None:
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("break tick")
 gdb.execute("break turn")
@@ -147,9 +147,9 @@ gdb.execute("continue")
         ticks,
         TURNS,
     )
-    assert told["seen"] == [1, 2]
-    assert "auto-loading has been declined" not in told.output
-    assert [one[0] for one in told["stops"]] == ["MPI_Finalize"], told.output
+    assert answers["seen"] == [1, 2]
+    assert "auto-loading has been declined" not in answers.output
+    assert [one[0] for one in answers["stops"]] == ["MPI_Finalize"], answers.output
 
 
 def test_steps_in_a_breakpoints_commands(gdb: Path, rankrun: Path, ticks: Path) -> None:
@@ -188,7 +188,7 @@ def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, t
 
 def test_a_core_of_a_job_that_was_launched(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:
     """GDB reads all breakpoints anew as it opens the core file, and had one pending."""
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("break tick")
 gdb.execute("run")
@@ -208,12 +208,12 @@ tell("breakpoints", len(gdb.breakpoints()))
         ticks,
         TURNS,
     )
-    assert len(told["ranks"].splitlines()) == RANKS + 1 and "tick (" in told["shown"], told.output
-    assert told["breakpoints"] == 1
+    assert len(answers["ranks"].splitlines()) == RANKS + 1 and "tick (" in answers["shown"], answers.output
+    assert answers["breakpoints"] == 1
 
 
 def test_a_core_file_gets_no_breakpoints_of_ours(session: Session, places: object, core: Path, rankrun: Path) -> None:
-    told = session.run(
+    answers = session.run(
         """
 gdb.execute("break work")
 tell("locations", len(gdb.breakpoints()[0].locations) if hasattr(gdb.Breakpoint, "locations") else 1)
@@ -222,5 +222,5 @@ tell("internal", [line for line in ask("maint info breakpoints").splitlines() if
         rankrun,
         core,
     )
-    assert told["locations"] == 1
-    assert not [line for line in told["internal"] if " breakpoint " in line and "rank_debug_event" not in line]
+    assert answers["locations"] == 1
+    assert not [line for line in answers["internal"] if " breakpoint " in line and "rank_debug_event" not in line]

@@ -74,15 +74,15 @@ def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, p
     stops = go()
     tell("stops", stops)
     """.replace("\n    ", "\n")
-    told = launch(session, script, rankrun, program, "end")
+    answers = launch(session, script, rankrun, program, "end")
     for function in ("main", "work"):
-        stops = [one for one in told["stops"] if one["function"] == function]
-        assert sorted(stop["rank"] for stop in stops) == list(range(RANKS)), told.output
+        stops = [one for one in answers["stops"] if one["function"] == function]
+        assert sorted(stop["rank"] for stop in stops) == list(range(RANKS)), answers.output
         assert all(stop["is_start"] for stop in stops)
         assert len({stop["line"] for stop in stops}) == 1
         if function == "work":
             assert all(stop["args"] == [stop["rank"]] for stop in stops)
-    assert "SIGTRAP" not in told.output and "exited normally" in told.output
+    assert "SIGTRAP" not in answers.output and "exited normally" in answers.output
 
 
 def test_the_program_does_the_same_as_without(
@@ -91,14 +91,14 @@ def test_the_program_does_the_same_as_without(
     alone = start_job(rankrun, "-n", RANKS, program, "end")
     assert alone.finish() == 0
     script = 'gdb.execute("break move_on")\ntell("stops", [one["args"] for one in go()])\n'
-    told = launch(session, script, rankrun, program, "end")
-    assert sorted(told["stops"]) == [[rank, number] for rank in range(RANKS) for number in range(3)]
-    assert set(alone.lines) <= set(told.output.splitlines()), "breakpoints have changed what the program computes"
+    answers = launch(session, script, rankrun, program, "end")
+    assert sorted(answers["stops"]) == [[rank, number] for rank in range(RANKS) for number in range(3)]
+    assert set(alone.lines) <= set(answers.output.splitlines()), "breakpoints have changed what the program computes"
 
 
 def test_no_breakpoint_is_written_into_variables(session: Session, rankrun: Path, program: Path) -> None:
     """In a process GDB finds no function of a variable's name; in views variables look like functions."""
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("break shared_name")
@@ -114,12 +114,12 @@ while gdb.selected_inferior().pid:
         program,
         "end",
     )
-    enabled = dict(told["listed"])
-    assert enabled.pop("work") and enabled and not any(enabled.values()), told["listed"]
-    assert "is the address of a variable" in told["set now"] + told["enabled again"][0]
-    assert not told["enabled again"][1] and "exited normally" in told.output, told.output
-    own = [line.split() for line in told.output.splitlines() if " shared_name 0x" in line]
-    assert {int(row[0]): int(row[3]) for row in own} == {rank: 10 + rank for rank in range(RANKS)}, told.output
+    enabled = dict(answers["listed"])
+    assert enabled.pop("work") and enabled and not any(enabled.values()), answers["listed"]
+    assert "is the address of a variable" in answers["set now"] + answers["enabled again"][0]
+    assert not answers["enabled again"][1] and "exited normally" in answers.output, answers.output
+    own = [line.split() for line in answers.output.splitlines() if " shared_name 0x" in line]
+    assert {int(row[0]): int(row[3]) for row in own} == {rank: 10 + rank for rank in range(RANKS)}, answers.output
 
 
 def test_code_is_as_in_the_file_afterwards(session: Session, rankrun: Path, program: Path) -> None:
@@ -136,9 +136,9 @@ gdb.execute("break spin")
 gdb.execute("continue")
 tell("later", texts("{program}", *{where}))
 """
-    told = launch(session, script, rankrun, program)
-    assert told["stopped"] == [True] * (RANKS + 1), told.output
-    assert told["later"] == [True] * (RANKS + 1), told.output
+    answers = launch(session, script, rankrun, program)
+    assert answers["stopped"] == [True] * (RANKS + 1), answers.output
+    assert answers["later"] == [True] * (RANKS + 1), answers.output
 
 
 def test_conditions_mean_the_rank_that_stops(session: Session, rankrun: Path, program: Path) -> None:
@@ -150,15 +150,15 @@ gdb.execute("break main if $_rank == 2")
 tell("stops", go())
 tell("left", [one.number for one in gdb.breakpoints() if one.visible])
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert sorted((one["rank"], one["function"]) for one in told["stops"]) == [
+    answers = launch(session, script, rankrun, program, "end")
+    assert sorted((one["rank"], one["function"]) for one in answers["stops"]) == [
         (1, "main"),
         (1, "work"),
         (2, "main"),
         (2, "move_on"),
         (3, "main"),
-    ], told.output
-    assert told["left"] == [1, 2, 4]
+    ], answers.output
+    assert answers["left"] == [1, 2, 4]
 
 
 def test_ranks_are_looked_at_after_a_hit_without_warnings_of_gdb(
@@ -173,10 +173,11 @@ gdb.execute("continue")
 tell("hit", [value("$_rank"), gdb.newest_frame().name()])
 tell("said", [ask("rank print $_rank"), ask("rank 0"), ask("rank 2"), ask("rank none"), ask("rank print $_rank")])
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["hit"] == [2, "move_on"], told.output
-    assert told["said"][0] == told["said"][4] == "".join(f"{rank}: {rank}\n" for rank in range(RANKS)), told["said"]
-    assert "location number not found" not in "".join(told["said"]) + told.output, told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["hit"] == [2, "move_on"], answers.output
+    said = answers["said"]
+    assert said[0] == said[4] == "".join(f"{rank}: {rank}\n" for rank in range(RANKS)), said
+    assert "location number not found" not in "".join(answers["said"]) + answers.output, answers.output
 
 
 def test_ignore_counts_commands_and_deletion(session: Session, rankrun: Path, program: Path) -> None:
@@ -197,13 +198,13 @@ while gdb.selected_inferior().pid:
 tell("stops", [[one["function"], one["rank"], one["args"]] for one in stops])
 tell("worked", value("$worked"))
 """
-    told = launch(session, script, rankrun, program, "end")
+    answers = launch(session, script, rankrun, program, "end")
     work, move_on = (
-        sorted([rank, *args] for name, rank, args in told["stops"] if name == function)
+        sorted([rank, *args] for name, rank, args in answers["stops"] if name == function)
         for function in ("work", "move_on")
     )
-    assert len(work) + len(move_on) == len(told["stops"]), told["stops"]
-    assert work == [[rank, rank] for rank in range(RANKS)] and told["worked"] == RANKS, told.output
+    assert len(work) + len(move_on) == len(answers["stops"]), answers["stops"]
+    assert work == [[rank, rank] for rank in range(RANKS)] and answers["worked"] == RANKS, answers.output
     assert_all_but(5, move_on)
 
 
@@ -236,23 +237,23 @@ gdb.execute("run")
 tell("anew", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
 ask("kill")
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert_all_but(5, told["stops"])
-    assert told["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
-    table = re.findall(r"(?m)^(\d) .*\n(?:\t.*\n)*?\tbreakpoint already hit (\d+) times$", told["shown"])
-    assert dict(table).items() <= {"1": f"{3 * RANKS}", "2": f"{RANKS - 1}", "3": f"{RANKS}"}.items(), told["shown"]
+    answers = launch(session, script, rankrun, program, "end")
+    assert_all_but(5, answers["stops"])
+    assert answers["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
+    table = re.findall(r"(?m)^(\d) .*\n(?:\t.*\n)*?\tbreakpoint already hit (\d+) times$", answers["shown"])
+    assert dict(table).items() <= {"1": f"{3 * RANKS}", "2": f"{RANKS - 1}", "3": f"{RANKS}"}.items(), answers["shown"]
     assert ("3", f"{RANKS}") in table, "MPI_Finalize is not a rank's own: GDB counts all"
-    hits = [line for line in told["shown"].splitlines() if line.startswith("Breakpoint ")]
+    hits = [line for line in answers["shown"].splitlines() if line.startswith("Breakpoint ")]
     assert hits == [
         f"Breakpoint 1 already hit {3 * RANKS} times: 3 times each by ranks 0-{RANKS - 1}",
         f"Breakpoint 2 already hit {RANKS - 1} times: once each by ranks 0,2-{RANKS - 1}",
-    ], told["shown"]
-    again, total = told["again"]
+    ], answers["shown"]
+    again, total = answers["again"]
     assert hits[0] in again and total == 3 * RANKS
-    assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
-    assert "takes one or two arguments, not 0" in told["wrong"][1]
-    assert "counts the hits of breakpoint 3 for all ranks" in told["wrong"][2]
-    assert sum(told["anew"]) == 1, told["anew"]
+    assert answers["wrong"][0] == "error: there is no breakpoint 9", answers["wrong"]
+    assert "takes one or two arguments, not 0" in answers["wrong"][1]
+    assert "counts the hits of breakpoint 3 for all ranks" in answers["wrong"][2]
+    assert sum(answers["anew"]) == 1, answers["anew"]
 
 
 def test_counts_begin_anew_where_gdb_s_is_set_to_0(session: Session, rankrun: Path, program: Path) -> None:
@@ -281,15 +282,15 @@ tell("found", found)
 tell("shown", ask("info breakpoints"))
 ask("kill")
 """
-    told = launch(session, script, rankrun, program, "end")
-    first, last = told["ranks"][0], told["ranks"][-1]
-    assert told["ranks"] == [first, first, last, last, last] and first != last
-    before, reset, later, again = told["found"]
+    answers = launch(session, script, rankrun, program, "end")
+    first, last = answers["ranks"][0], answers["ranks"][-1]
+    assert answers["ranks"] == [first, first, last, last, last] and first != last
+    before, reset, later, again = answers["found"]
     assert before[0] > 0 and before[1:] == [3, 3] and reset == [0, 0, 0]
     assert later == [1, 2, 2], "of a rank's first hit GDB does not know"
     assert again == [1, 1, 1]
-    assert f"Breakpoint 1 already hit once by rank {last}\n" in told["shown"], told["shown"]
-    assert "\tbreakpoint already hit 1 time\n" in told["shown"], "in the table, too: GDB has counted all of them"
+    assert f"Breakpoint 1 already hit once by rank {last}\n" in answers["shown"], answers["shown"]
+    assert "\tbreakpoint already hit 1 time\n" in answers["shown"], "in the table, too: GDB has counted all of them"
 
 
 def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
@@ -308,9 +309,9 @@ tell("next", stop())
 gdb.execute("continue")
 tell("last", stop())
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["stop"]["function"] == "main", told.output
-    assert (told["next"]["function"], told["last"]["function"]) == ("work", "move_on"), told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["stop"]["function"] == "main", answers.output
+    assert (answers["next"]["function"], answers["last"]["function"]) == ("work", "move_on"), answers.output
 
 
 def test_a_breakpoint_set_while_one_rank_is_selected_stops_all(
@@ -329,8 +330,8 @@ while gdb.selected_inferior().pid:
         stops.append(stop())
 tell("stops", stops)
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert sorted(one["rank"] for one in told["stops"]) == list(range(RANKS)), told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert sorted(one["rank"] for one in answers["stops"]) == list(range(RANKS)), answers.output
 
 
 def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
@@ -340,8 +341,8 @@ first = [(one["rank"], one["line"]) for one in go()]
 tell("same", first == [(one["rank"], one["line"]) for one in go()])
 tell("count", len(first))
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["same"] and told["count"] == RANKS, told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["same"] and answers["count"] == RANKS, answers.output
 
 
 def test_stepping_and_finishing_in_a_rank(session: Session, rankrun: Path, program: Path) -> None:
@@ -360,17 +361,17 @@ gdb.execute("step")
 gdb.execute("step")
 tell("stepped", gdb.selected_frame().name())
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["next"] == [2, 2], told.output
-    assert told["finished"] == ["work", 2, 32], told.output
-    assert told["stepped"] in ("move_on", "work"), told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert answers["next"] == [2, 2], answers.output
+    assert answers["finished"] == ["work", 2, 32], answers.output
+    assert answers["stepped"] in ("move_on", "work"), answers.output
 
 
 @pytest.mark.parametrize("ranks", [1, 70])
 def test_any_number_of_ranks(session: Session, rankrun: Path, program: Path, ranks: int) -> None:
     script = 'gdb.execute("break work")\ntell("ranks", [one["rank"] for one in go(1000)])\n'
-    told = session.run(STOPS + script, "--args", rankrun, "-n", ranks, program, "end")
-    assert sorted(told["ranks"]) == list(range(ranks)), told.output
+    answers = session.run(STOPS + script, "--args", rankrun, "-n", ranks, program, "end")
+    assert sorted(answers["ranks"]) == list(range(ranks)), answers.output
 
 
 def test_deleting_all_at_once(session: Session, rankrun: Path, program: Path) -> None:
@@ -384,8 +385,13 @@ tell("left", sum(one.visible for one in gdb.breakpoints()))
 tell("after", ask("print 1 + 1"))
 ask("kill")
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert told["followers"] >= RANKS and told["delete"] == "" and told["left"] == 0 and told["after"] == "$1 = 2\n"
+    answers = launch(session, script, rankrun, program, "end")
+    assert (
+        answers["followers"] >= RANKS
+        and answers["delete"] == ""
+        and answers["left"] == 0
+        and answers["after"] == "$1 = 2\n"
+    )
 
 
 def test_locations_are_read_from_what_gdb_prints_where_it_does_not_tell_them(
@@ -417,9 +423,9 @@ gdb.execute("disable 1.1")
 tell("disabled", [both(one) for one in gdb.breakpoints() if one.number == 1])
 ask("kill")
 """
-    told = launch(session, script.replace("PROGRAM", str(program)), rankrun, program, "end")
-    assert len(told["both"]) > 4 and any(told_by_gdb for told_by_gdb, _ in told["both"])
-    for told_by_gdb, printed in told["both"] + told["disabled"]:
+    answers = launch(session, script.replace("PROGRAM", str(program)), rankrun, program, "end")
+    assert len(answers["both"]) > 4 and any(told_by_gdb for told_by_gdb, _ in answers["both"])
+    for told_by_gdb, printed in answers["both"] + answers["disabled"]:
         assert told_by_gdb == printed
 
 
@@ -435,11 +441,13 @@ stops = go()
 tell("stops", [[one["function"], one["rank"]] for one in stops])
 tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
 """
-    told = launch(session, script, rankrun, program, "end")
-    assert sorted(rank for function, rank in told["stops"] if function == "move_on") == list(range(RANKS)), told.output
-    assert sum(function == "work" for function, _ in told["stops"]) == RANKS - 1
-    assert told["hits"] == [RANKS, RANKS]
-    assert "SIGTRAP" not in told.output and "exited normally" in told.output
+    answers = launch(session, script, rankrun, program, "end")
+    assert sorted(rank for function, rank in answers["stops"] if function == "move_on") == list(range(RANKS)), (
+        answers.output
+    )
+    assert sum(function == "work" for function, _ in answers["stops"]) == RANKS - 1
+    assert answers["hits"] == [RANKS, RANKS]
+    assert "SIGTRAP" not in answers.output and "exited normally" in answers.output
 
 
 @pytest.mark.parametrize("told_by_gdb", [True, False])
@@ -456,6 +464,6 @@ gdb.execute("break space::Box::add")
 stops = go()
 tell("stops", [[one["function"], one["rank"]] for one in stops])
 """
-    told = launch(session, script, rankrun, program)
-    assert sorted(map(tuple, told["stops"])) == sorted([("space::Box::add", rank) for rank in range(RANKS)] * 6)
-    assert "exited normally" in told.output
+    answers = launch(session, script, rankrun, program)
+    assert sorted(map(tuple, answers["stops"])) == sorted([("space::Box::add", rank) for rank in range(RANKS)] * 6)
+    assert "exited normally" in answers.output

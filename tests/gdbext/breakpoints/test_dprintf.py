@@ -37,10 +37,10 @@ ask({SET!r})
 tell("said", [ask("run"), ask("run")])
 tell("status", str(gdb.parse_and_eval("$_exitcode")))
 """
-    told = session.run(script, "--args", *command)
-    assert told["status"] == "0", told.output
-    assert printed("".join(told["said"]) + told.output) == sorted(2 * ALL), told["said"]
-    assert all(told.output.count(line) == 2 for line in alone.stdout.splitlines()), told.output
+    answers = session.run(script, "--args", *command)
+    assert answers["status"] == "0", answers.output
+    assert printed("".join(answers["said"]) + answers.output) == sorted(2 * ALL), answers["said"]
+    assert all(answers.output.count(line) == 2 for line in alone.stdout.splitlines()), answers.output
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ ask({change!r})
 tell("said", ask("continue"))
 tell("status", str(gdb.parse_and_eval("$_exitcode")))
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
-    assert told["status"] == "0", told.output
-    assert printed(told["said"]) == expected
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
+    assert answers["status"] == "0", answers.output
+    assert printed(answers["said"]) == expected
 
 
 def test_a_name_that_is_missing_stops_nothing(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -78,5 +78,5 @@ ask("tbreak MPI_Finalize")
 tell("said", ask("continue"))
 tell("at", gdb.newest_frame().name())
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
-    assert told["at"] == "MPI_Finalize", told["said"]
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
+    assert answers["at"] == "MPI_Finalize", answers["said"]

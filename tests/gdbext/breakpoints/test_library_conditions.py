@@ -36,7 +36,7 @@ def test_every_rank_stops_where_the_condition_holds(
     subprocess.run(["gcc", "-g", "-shared", "-fPIC", str(tmp_path / "pend.c"), "-o", str(library)], check=True)
     link = [str(tmp_path / "program.c"), str(library), f"-Wl,-rpath,{tmp_path}", "-o", str(program)]
     subprocess.run([str(built("rankcc")), "-g", *link], check=True)
-    told = session.run(
+    answers = session.run(
         f"""
         ask("break main")
         gdb.execute("run")
@@ -59,4 +59,4 @@ def test_every_rank_stops_where_the_condition_holds(
         RANKS,
         program,
     )
-    assert sorted(told["stops"]) == [[rank, 1, 14] for rank in range(RANKS)], told.output
+    assert sorted(answers["stops"]) == [[rank, 1, 14] for rank in range(RANKS)], answers.output

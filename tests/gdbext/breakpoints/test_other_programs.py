@@ -54,7 +54,7 @@ def plain(tmp_path: Path) -> Path:
 def test_a_second_job_starts_and_stops_like_the_first(
     session: Session, rankrun: Path, ticks: Path, adding: str
 ) -> None:
-    told = session.run(
+    answers = session.run(
         f"""
 {TO_THE_END}
 ask("break tick")
@@ -75,12 +75,12 @@ tell("hits", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
         ticks,
         TURNS,
     )
-    for number, stops in ((2, told["second"]), (1, told["first"])):
+    for number, stops in ((2, answers["second"]), (1, answers["first"])):
         expected = {(number, rank, "tick"): TURNS for rank in range(RANKS)}
-        assert Counter(map(tuple, stops)) == expected, told.output
-    assert told.output.count(f"ticked {TURNS}") == 2 * RANKS
-    assert "annot" not in "".join(told["said"]) + told.output, told.output
-    assert "warning" not in "".join(told["said"]), told["said"]
+        assert Counter(map(tuple, stops)) == expected, answers.output
+    assert answers.output.count(f"ticked {TURNS}") == 2 * RANKS
+    assert "annot" not in "".join(answers["said"]) + answers.output, answers.output
+    assert "warning" not in "".join(answers["said"]), answers["said"]
 
 
 @several_inferiors
@@ -113,7 +113,7 @@ def test_a_program_without_ranks_is_left_alone(
     session: Session, rankrun: Path, ticks: Path, plain: Path, always_inserted: str
 ) -> None:
     """GDB puts a user's breakpoint there, and none of the first inferior's ranks."""
-    told = session.run(
+    answers = session.run(
         f"""
 {TO_THE_END}
 from gdbext.gdb_api.locations import every_breakpoint
@@ -142,11 +142,11 @@ tell("said", said)
         ticks,
         TURNS,
     )
-    assert told["internal"] == [1]
-    assert told["second"] == [[2, "count", calls] for calls in range(3)], told.output
-    assert told["status"] == 0
-    assert Counter(rank for _, rank, _ in told["first"]) == dict.fromkeys(range(RANKS), TURNS)
-    assert "annot" not in "".join(told["said"]) + told.output, told.output
+    assert answers["internal"] == [1]
+    assert answers["second"] == [[2, "count", calls] for calls in range(3)], answers.output
+    assert answers["status"] == 0
+    assert Counter(rank for _, rank, _ in answers["first"]) == dict.fromkeys(range(RANKS), TURNS)
+    assert "annot" not in "".join(answers["said"]) + answers.output, answers.output
 
 
 @pytest.mark.parametrize("catch", [False, True])
@@ -155,7 +155,7 @@ def test_a_rank_executes_another_program(
 ) -> None:
     """Breakpoints of users stop there as they would without ranks, those of ranks are gone with these."""
     executes = compile_program("rankcc", tmp_path_factory.mktemp("executes"), "executes.c")
-    told = session.run(
+    answers = session.run(
         f"""
         said = []
         ask("break tick")
@@ -180,12 +180,12 @@ def test_a_rank_executes_another_program(
         executes,
         plain,
     )
-    ranks, count = told["stops"][:RANKS], [stop for stop in told["stops"][RANKS:] if stop[0] == "count"]
-    assert sorted(ranks) == [["tick", rank] for rank in range(RANKS)], told.output
-    assert count == [["count", calls] for calls in range(3)], told.output
-    assert len(told["stops"]) == RANKS + 3 + catch
-    assert told["status"] == 0 and told["rank"][1] == -1
-    assert "annot" not in "".join(told["said"]) + told.output, told.output
+    ranks, count = answers["stops"][:RANKS], [stop for stop in answers["stops"][RANKS:] if stop[0] == "count"]
+    assert sorted(ranks) == [["tick", rank] for rank in range(RANKS)], answers.output
+    assert count == [["count", calls] for calls in range(3)], answers.output
+    assert len(answers["stops"]) == RANKS + 3 + catch
+    assert answers["status"] == 0 and answers["rank"][1] == -1
+    assert "annot" not in "".join(answers["said"]) + answers.output, answers.output
 
 
 @several_inferiors
@@ -198,7 +198,7 @@ def test_a_step_over_a_fork_is_whole(
     GDB 13 dies where it lists what it has for a thread that it has just detached from.
     """
     forks = compile_program("rankcc", tmp_path_factory.mktemp("forks"), "forks.c")
-    told = session.run(
+    answers = session.run(
         f"""
         ask("set detach-on-fork {detach}")
         ask("set follow-fork-mode {mode}")
@@ -216,6 +216,6 @@ def test_a_step_over_a_fork_is_whole(
         RANKS,
         forks,
     )
-    assert not any(told["running"]), told.output
-    assert "after the fork" in (SOURCES / "forks.c").read_text().splitlines()[told["line"] - 1], told.output
-    assert told["known"] == [0, mode == "parent"]
+    assert not any(answers["running"]), answers.output
+    assert "after the fork" in (SOURCES / "forks.c").read_text().splitlines()[answers["line"] - 1], answers.output
+    assert answers["known"] == [0, mode == "parent"]

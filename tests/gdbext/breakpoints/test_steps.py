@@ -58,11 +58,13 @@ def test_other_ranks_conditions_end_no_step(
     source = (SOURCES / "ticks.c").read_text().splitlines()
     loop, last = (next(n for n, line in enumerate(source, 1) if text in line) for text in ("for (int i", "printf("))
     script = BEGIN.replace("BREAKPOINT", f"break {breakpoint}") + WALK.replace("LAST", str(last))
-    told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
     lines = [loop + 1, *[loop, loop + 1] * (ROUNDS - 1), loop, last]
-    lines = lines[told["lines"][0][2] == loop :]  # a compiler may end the line with the call
-    assert told["lines"] == [[0, "main", line] for line in lines], told.output
-    assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(r), str(ROUNDS)) for r in range(RANKS)]
+    lines = lines[answers["lines"][0][2] == loop :]  # a compiler may end the line with the call
+    assert answers["lines"] == [[0, "main", line] for line in lines], answers.output
+    assert sorted(re.findall(r"rank (\d) ticked (\d+)", answers.output)) == [
+        (str(r), str(ROUNDS)) for r in range(RANKS)
+    ]
 
 
 @pytest.mark.parametrize("elements", [1, RANKS])
@@ -72,9 +74,9 @@ def test_conditions_are_the_ranks_own_while_another_steps(
 ) -> None:
     condition = "ticks == 4 && level > 2.2 && level < 2.3"
     script = BEGIN.replace("BREAKPOINT", f"break {function} if {condition}") + HIT
-    told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
-    assert (told["rank"], told["values"]) == (2, [4, 2]), told.output  # level is 2.25
-    symbol, copies = told["focus"]
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
+    assert (answers["rank"], answers["values"]) == (2, [4, 2]), answers.output  # level is 2.25
+    symbol, copies = answers["focus"]
     assert symbol.startswith("ticks in section") and copies == 1, "symbols of two ranks were left"
 
 
@@ -84,9 +86,9 @@ def test_a_step_ends_where_a_condition_cant_be_told(
 ) -> None:
     condition = "'ticks.c'::ticks == 4"
     script = BEGIN.replace("BREAKPOINT", f"break tick if {condition}") + HIT
-    told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
-    assert told["rank"] in (1, 2, 3), told.output
-    assert f"rank {told['rank']}'s {condition} can't be read while rank 0 steps" in told["said"], told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
+    assert answers["rank"] in (1, 2, 3), answers.output
+    assert f"rank {answers['rank']}'s {condition} can't be read while rank 0 steps" in answers["said"], answers.output
 
 
 @pytest.mark.parametrize(
@@ -124,5 +126,5 @@ while value("$_rank") == 0 and steps < 30:
     steps += 1
 tell("found", [value("$_rank"), {{name: value(name) for name in {list(expected)!r}}}])
 """
-    told = session.run(script, "--args", rankrun, "-n", RANKS, program)
-    assert told["found"] == [2, expected], told.output
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, program)
+    assert answers["found"] == [2, expected], answers.output

@@ -35,7 +35,7 @@ def launch(session: Session, script: str, rankrun: Path, program: Path, turns: i
 
 def test_ten_thousand_hits_of_one_rank(session: Session, rankrun: Path, ticks: Path) -> None:
     """The last hit is the one that the ignore count says; the other ranks never stop, and lose nothing."""
-    told = launch(
+    answers = launch(
         session,
         f"""
 gdb.execute("rank break tick 1")
@@ -50,10 +50,10 @@ tell("ended", gdb.selected_inferior().pid)
         ticks,
         TURNS,
     )
-    assert told["stop"] == [1, TURNS - 1, "tick"]
-    assert all(abs(one - TURNS) <= RANKS for one in told["others"])
-    assert told["ended"] == 0
-    assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(r), str(TURNS)) for r in range(RANKS)]
+    assert answers["stop"] == [1, TURNS - 1, "tick"]
+    assert all(abs(one - TURNS) <= RANKS for one in answers["others"])
+    assert answers["ended"] == 0
+    assert sorted(re.findall(r"rank (\d) ticked (\d+)", answers.output)) == [(str(r), str(TURNS)) for r in range(RANKS)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ tell("ended", gdb.selected_inferior().pid)
 def test_which_ranks_stop(session: Session, rankrun: Path, ticks: Path, command: str, expected: list[int]) -> None:
     if gdb_version() < (13, 0) and "MPI_" in command and " if " in command:
         pytest.skip("GDB 12 sets no breakpoint whose condition names what is not known yet")
-    told = launch(
+    answers = launch(
         session,
         f"""
 gdb.execute("{command}")
@@ -89,9 +89,9 @@ tell("left", len([one for one in gdb.breakpoints() if one.visible]))
         ticks,
         3,
     )
-    assert sorted(told["stops"]) == expected, told.output
-    assert told["left"] == (0 if "tbreak" in command else 1)
-    assert told.output.count("ticked 3") == RANKS
+    assert sorted(answers["stops"]) == expected, answers.output
+    assert answers["left"] == (0 if "tbreak" in command else 1)
+    assert answers.output.count("ticked 3") == RANKS
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_conditions_in_code_that_ranks_share(
 ) -> None:
     """One place for all ranks, where GDB would test each condition with the globals of whichever rank it knows."""
     ticks = compile_program("rankcc", tmp_path, "ticks.c", *flags)
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("rank break tick 1,3")
 gdb.execute("break turn if $_rank == 2 && ({method == "none":d} || ticks == 1)")
@@ -128,10 +128,10 @@ tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(1, 3)"), value("$_rank
     )
     turns = 2 if method == "none" else 1
     expected = [("tick", 1)] * 2 + [("tick", 3)] * 2 + [("turn", 2)] * turns
-    assert sorted((function, rank) for function, rank, _ in told["stops"]) == expected
-    assert method == "none" or all(level == rank for _, rank, level in told["stops"])
-    assert told["hits"] == [4, 2, turns]
-    assert "Breakpoint 1 already hit" in told["listed"] and "MULTIPLE" not in told["listed"]
+    assert sorted((function, rank) for function, rank, _ in answers["stops"]) == expected
+    assert method == "none" or all(level == rank for _, rank, level in answers["stops"])
+    assert answers["hits"] == [4, 2, turns]
+    assert "Breakpoint 1 already hit" in answers["listed"] and "MULTIPLE" not in answers["listed"]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ tell("counts", counts)
 tell("whole", [value("$_rank_hits(1, %d)" % rank) for rank in range(RANKS)])
 """
     words = ("--args", rankrun, "-n", RANKS, "--method", method, ticks, 2)
-    told = session.run(script.replace("RANKS", str(RANKS)), *words)
-    assert sorted(told["counts"]) == sorted([1, 2] * RANKS) and told["whole"] == [2] * RANKS, told.output
+    answers = session.run(script.replace("RANKS", str(RANKS)), *words)
+    assert sorted(answers["counts"]) == sorted([1, 2] * RANKS) and answers["whole"] == [2] * RANKS, answers.output
 
 
 def test_disabled_deleted_and_commands(session: Session, rankrun: Path, ticks: Path) -> None:
     """`disable` and `delete` hold in every rank, and commands run at every rank's stop."""
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("break tick if ticks == 0")
@@ -182,11 +182,11 @@ tell("ended", gdb.selected_inferior().pid)
         ticks,
         2,
     )
-    first, second, function = told["stops"]
-    assert first != second and function == "turn" and told["ended"] == 0
-    printed = [int(one) for one in re.findall(r"^\$\d+ = (\d+)$", told.output, re.MULTILINE)]
-    assert printed == [100 * first, 100 * second], told.output
-    assert told.output.count("ticked 2") == RANKS
+    first, second, function = answers["stops"]
+    assert first != second and function == "turn" and answers["ended"] == 0
+    printed = [int(one) for one in re.findall(r"^\$\d+ = (\d+)$", answers.output, re.MULTILINE)]
+    assert printed == [100 * first, 100 * second], answers.output
+    assert answers.output.count("ticked 2") == RANKS
 
 
 TIMES = 3  # that the Fortran program ticks, whatever its argument says
@@ -208,7 +208,7 @@ def fortran_ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_which_ranks_stop_in_fortran(
     session: Session, rankrun: Path, fortran_ticks: Path, command: str, expected: list[int]
 ) -> None:
-    told = launch(
+    answers = launch(
         session,
         f"""
 gdb.execute("break MPI_Init")
@@ -227,12 +227,12 @@ tell("stops", stops)
         fortran_ticks,
         TIMES,
     )
-    assert sorted(told["stops"]) == expected, told["set"] + told.output
-    assert told.output.count(f"ticked {TIMES}") == RANKS
+    assert sorted(answers["stops"]) == expected, answers["set"] + answers.output
+    assert answers.output.count(f"ticked {TIMES}") == RANKS
 
 
 def test_a_watched_variable_in_fortran(session: Session, rankrun: Path, fortran_ticks: Path) -> None:
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("tbreak tick")
@@ -250,16 +250,18 @@ tell("stops", stops)
         fortran_ticks,
         TIMES,
     )
-    assert "Warning" not in told["set"][0] + told["set"][1], told["set"]
-    assert sum("Hardware watchpoint" in one for one in told["set"]) == 2 and "error" in told["set"][2], told["set"]
+    assert "Warning" not in answers["set"][0] + answers["set"][1], answers["set"]
+    assert sum("Hardware watchpoint" in one for one in answers["set"]) == 2 and "error" in answers["set"][2], answers[
+        "set"
+    ]
     counted = [[1, 1, 0], [1, 2, 101], [1, 3, 102]]
     weighed = [[2, 1, 201], [2, 2, 202], [2, 3, 203]]
-    assert sorted(told["stops"]) == sorted(counted + weighed), told.output
+    assert sorted(answers["stops"]) == sorted(counted + weighed), answers.output
 
 
 def test_more_places_than_the_processor_watches(session: Session, places: Places) -> None:
     """GDB would take them, and then could not go on."""
-    told = session.attach(
+    answers = session.attach(
         """
 tell("three", ask("rank watch shared_name 0-2"))
 tell("more", ask("rank watch shared_name 0-1"))
@@ -267,13 +269,15 @@ tell("left", len([one for one in gdb.breakpoints() if one.visible]))
 """,
         places.pid,
     )
-    assert told["three"].count("Hardware watchpoint") == 3
-    assert told["more"].startswith("error: 5 places are more than the 4 that the processor can watch"), told["more"]
-    assert told["left"] == 3
+    assert answers["three"].count("Hardware watchpoint") == 3
+    assert answers["more"].startswith("error: 5 places are more than the 4 that the processor can watch"), answers[
+        "more"
+    ]
+    assert answers["left"] == 3
 
 
 def test_a_watched_variable(session: Session, rankrun: Path, ticks: Path) -> None:
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("tbreak turn")
@@ -285,14 +289,14 @@ tell("set", ask("rank watch ticks 1-2"))
         ticks,
         3,
     )
-    assert told["set"].count("Hardware watchpoint") == 2, told["set"]
-    inside = [stop for stop in told["stops"] if stop[2] == "tick"]
-    assert sorted(inside) == [[rank, count, "tick"] for rank in (1, 2) for count in (1, 2, 3)], told.output
+    assert answers["set"].count("Hardware watchpoint") == 2, answers["set"]
+    inside = [stop for stop in answers["stops"] if stop[2] == "tick"]
+    assert sorted(inside) == [[rank, count, "tick"] for rank in (1, 2) for count in (1, 2, 3)], answers.output
 
 
 def test_the_rank_in_a_watchpoints_condition(session: Session, rankrun: Path, ticks: Path) -> None:
     """GDB tests it before anybody is asked: `$_rank` would be the rank of the stop before."""
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("tbreak turn")
@@ -309,16 +313,16 @@ ask(f"watch *(long *){place} if $_rank_of($sp) != {told['first']}")
         ticks,
         3,
     )
-    assert all("use $_rank_of($sp)" in one for one in told["warned"]), told["warned"]
-    assert "use $_rank_of" not in told["quiet"]
-    assert [one for one in told["stops"] if one[2] == "tick"] == [
-        [told["first"], count, "tick"] for count in (1, 2, 3)
-    ], told.output
+    assert all("use $_rank_of($sp)" in one for one in answers["warned"]), answers["warned"]
+    assert "use $_rank_of" not in answers["quiet"]
+    assert [one for one in answers["stops"] if one[2] == "tick"] == [
+        [answers["first"], count, "tick"] for count in (1, 2, 3)
+    ], answers.output
 
 
 def test_found_values(session: Session, rankrun: Path, ticks: Path) -> None:
     """The program's own initial values, and what it adds to them, say who holds what."""
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("rank tbreak tick 3 if ticks == 4")
@@ -330,23 +334,25 @@ for word in ("2.25", "9", "9 1", "120", "31999", "none", "1 2 3"):
         ticks,
         5,
     )
-    assert told["2.25"] == "level (ticks.c:15): 2\n"
-    assert told["9"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 0-3\n"
-    assert told["9 1"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 1\n"
-    assert told["120"] == "mixed.letter (ticks.c:19): 0-3\n"
-    assert told["31999"] == "No global of 0-3 holds 31999\n"
-    assert told["none"].startswith("error: 'none' is not a number") and told["1 2 3"].startswith("error: ")
+    assert answers["2.25"] == "level (ticks.c:15): 2\n"
+    assert answers["9"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 0-3\n"
+    assert answers["9 1"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 1\n"
+    assert answers["120"] == "mixed.letter (ticks.c:19): 0-3\n"
+    assert answers["31999"] == "No global of 0-3 holds 31999\n"
+    assert answers["none"].startswith("error: 'none' is not a number") and answers["1 2 3"].startswith("error: ")
 
 
 def test_events(session: Session, rankrun: Path, ticks: Path) -> None:
-    told = launch(session, 'gdb.execute("rank events on")\ngdb.execute("run")\n', rankrun, ticks, 1)
+    answers = launch(session, 'gdb.execute("rank events on")\ngdb.execute("run")\n', rankrun, ticks, 1)
     for rank in range(RANKS):
-        assert told.output.count(f"[rank {rank} is created]") == told.output.count(f"[rank {rank} has ended]") == 1
+        assert (
+            answers.output.count(f"[rank {rank} is created]") == answers.output.count(f"[rank {rank} has ended]") == 1
+        )
 
 
 @pytest.mark.usefixtures("calls")
 def test_running_ranks_go_on_step_by_step(session: Session, rankrun: Path, ticks: Path) -> None:
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("rank tbreak tick 2")
@@ -366,13 +372,13 @@ tell("after", value("ticks"))
         ticks,
         2,
     )
-    assert told["found"][:3] == [[2, "tick", 0], [2, "tick", 1], [2, "turn", 1]]
-    assert told["called"] == 42 and told["after"] == 2
+    assert answers["found"][:3] == [[2, "tick", 0], [2, "tick", 1], [2, "turn", 1]]
+    assert answers["called"] == 42 and answers["after"] == 2
 
 
 def test_running_ranks_are_sent_elsewhere(session: Session, rankrun: Path, ticks: Path) -> None:
     """`return` leaves tick() before it counts, `jump` has it called once more; the other ranks are left alone."""
-    told = launch(
+    answers = launch(
         session,
         """
 gdb.execute("rank tbreak tick 2")
@@ -388,8 +394,8 @@ tell("found", found)
         ticks,
         1,
     )
-    assert told["found"] == [[2, "turn", 0], [2, "turn", 0], [2, "tick", 0], [2, "tick", 1], [2, "turn", 1], None]
-    assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(rank), "1") for rank in range(RANKS)]
+    assert answers["found"] == [[2, "turn", 0], [2, "turn", 0], [2, "tick", 0], [2, "tick", 1], [2, "turn", 1], None]
+    assert sorted(re.findall(r"rank (\d) ticked (\d+)", answers.output)) == [(str(rank), "1") for rank in range(RANKS)]
 
 
 @pytest.fixture(scope="module")
@@ -404,7 +410,7 @@ def test_exceptions_are_caught_in_every_rank(session: Session, rankrun: Path, th
         pytest.skip("GDB 12 reads no libraries in other namespaces of the dynamic linker")
     if method == "pip" and gdb_version() >= (17, 0):
         pytest.skip("GDB 17 and newer can not know libraries of other namespaces while symbols of one are out")
-    told = session.run(
+    answers = session.run(
         """
 gdb.execute("catch throw")
 gdb.execute("catch catch")
@@ -427,15 +433,15 @@ tell("hits", [one.hit_count for one in gdb.breakpoints() if one.number > 0])
     expected = []
     for rank in range(RANKS):
         expected += [[rank, 40 + rank, ["__cxa_throw", "fail"]], [rank, 40 + rank, ["__cxa_begin_catch", "main"]]]
-    assert sorted(told["stops"], key=lambda stop: stop[0]) == expected
-    assert told["hits"] == [RANKS, RANKS]
-    assert "warning: location" not in told.output
-    assert [f"rank {rank} caught on purpose" in told.output for rank in range(RANKS)] == [True] * RANKS
+    assert sorted(answers["stops"], key=lambda stop: stop[0]) == expected
+    assert answers["hits"] == [RANKS, RANKS]
+    assert "warning: location" not in answers.output
+    assert [f"rank {rank} caught on purpose" in answers.output for rank in range(RANKS)] == [True] * RANKS
 
 
 @pytest.mark.parametrize("command", ["step", "next", "finish", "until", "return", "jump 40", "call move_on(1, 1)"])
 def test_suspended_ranks_do_not_go_on(session: Session, places: Places, command: str) -> None:
-    told = session.attach(
+    answers = session.attach(
         f"""
 gdb.execute("rank 1")
 tell("refused", ask("{command}"))
@@ -445,14 +451,14 @@ tell("stack", functions()[-4:])
         places.pid,
     )
     word = command.split()[0]
-    assert told["refused"].startswith(f"error: `{word}` needs a rank that runs, and rank 1 is blocked in MPI_Recv")
-    assert ("the command `pieglobalsfind ADDRESS` reports" in told["refused"]) == (word == "call")
-    assert told["rank"] == 1 and told["stack"] == ["MPI_Recv", "wait_for", "stay", "main"]
+    assert answers["refused"].startswith(f"error: `{word}` needs a rank that runs, and rank 1 is blocked in MPI_Recv")
+    assert ("the command `pieglobalsfind ADDRESS` reports" in answers["refused"]) == (word == "call")
+    assert answers["rank"] == 1 and answers["stack"] == ["MPI_Recv", "wait_for", "stay", "main"]
 
 
 def test_a_user_s_own_hooks_are_left_alone(session: Session, places: Places) -> None:
     """GDB takes `hook-step` for the beginning of `hook-stepi`, which it is not."""
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("define hook-stepi\\necho mine\\nend")
 gdb.execute("define hook-next\\necho mine too\\nend")
@@ -466,14 +472,14 @@ tell("next's", ask("show user hook-next"))
         places.pid,
         source=False,
     )
-    assert "needs a rank that runs" in told["step"]
-    assert "needs a rank that runs" not in told["stepi"] + told["next"] and "echo mine too" in told["next's"]
+    assert "needs a rank that runs" in answers["step"]
+    assert "needs a rank that runs" not in answers["stepi"] + answers["next"] and "echo mine too" in answers["next's"]
 
 
 @pytest.mark.usefixtures("calls")
 def test_nothing_is_called_from_a_suspended_rank(session: Session, places: Places) -> None:
     """It would run on the stack of the rank that happens to run."""
-    told = session.attach(
+    answers = session.attach(
         """
 gdb.execute("rank 1")
 for command in ("print move_on(1, 1)", "call shared_name", "compile print shared_name", "print table",
@@ -492,22 +498,24 @@ tell("calls", value("move_on::calls"))
     )
     only = "unctions can be called only in a rank that runs"
     for command in ("print move_on(1, 1)", "still off"):
-        assert told[command].startswith("error: Cannot call functions"), told[command]
+        assert answers[command].startswith("error: Cannot call functions"), answers[command]
     for command in ("call shared_name", "compile print shared_name"):
-        assert "needs a rank that runs" in told[command] and "`print EXPR` shows" in told[command], told[command]
-    assert told["rank print move_on(1, 1) 0-2"].startswith(f"0-2: <f{only}>")
-    assert told["rank apply 2 print move_on(1, 1)"] == f"error: f{only}: `rank list --state running` lists them"
-    assert told["turned on"].startswith(f"F{only}, and the selected one is suspended: `rank list")
-    assert told["turned on"] in told["why"] and "is off" in told["why"]
-    assert told["permitted"] == "Permission to call functions in the program is on.\n"
-    assert "{100, 101, 102, 0}" in told["print table"]
-    assert [said.split(" = ")[1] for said in told["running"]] == ["46\n", "50\n"]
-    assert told["calls"] == places.owned[1, "calls"].value
+        assert "needs a rank that runs" in answers[command] and "`print EXPR` shows" in answers[command], answers[
+            command
+        ]
+    assert answers["rank print move_on(1, 1) 0-2"].startswith(f"0-2: <f{only}>")
+    assert answers["rank apply 2 print move_on(1, 1)"] == f"error: f{only}: `rank list --state running` lists them"
+    assert answers["turned on"].startswith(f"F{only}, and the selected one is suspended: `rank list")
+    assert answers["turned on"] in answers["why"] and "is off" in answers["why"]
+    assert answers["permitted"] == "Permission to call functions in the program is on.\n"
+    assert "{100, 101, 102, 0}" in answers["print table"]
+    assert [said.split(" = ")[1] for said in answers["running"]] == ["46\n", "50\n"]
+    assert answers["calls"] == places.owned[1, "calls"].value
 
 
 def test_looking_changes_nothing(session: Session, places: Places) -> None:
     """Every command that only looks, and all writable memory before and after."""
-    told = session.attach(
+    answers = session.attach(
         """
 import hashlib
 def memory():
@@ -533,4 +541,4 @@ tell("changed", before != memory())
 """,
         places.pid,
     )
-    assert told["same"] is True and told["changed"] is True
+    assert answers["same"] is True and answers["changed"] is True

@@ -22,7 +22,7 @@ def test_displays_follow_the_rank_that_stops(session: Session, rankrun: Path, ti
     What is shown without pretty-printers stays so; to find out which does, nothing is evaluated that changes the
     program (of scripts GDB evaluates no display before it shows it).
     """
-    told = session.run(
+    answers = session.run(
         """
 class Mixed:
     def to_string(self):
@@ -68,7 +68,7 @@ tell("none", ask("info display"))
         ticks,
         3,
     )
-    for rank, said in told["stops"]:
+    for rank, said in answers["stops"]:
         assert re.findall(r"\d+: (.*?) = (.*)", said) == [
             ("$_rank * 100", f"{100 * rank}"),
             ("/x rank + 16", hex(rank + 16)),
@@ -76,12 +76,12 @@ tell("none", ask("info display"))
             ("mixed", "printed"),
             ("/x mixed", f"{{letter = 0x78, numbers = {{0x7, {8 + rank:#x}, 0x9}}}}"),
         ]
-    assert told["unchanged"][0] == told["unchanged"][1]
-    assert len({one[0] for one in told["stops"]}) > 1
-    here, said = told["stepped"]
+    assert answers["unchanged"][0] == answers["unchanged"][1]
+    assert len({one[0] for one in answers["stops"]}) > 1
+    here, said = answers["stepped"]
     assert f"$_rank * 100 = {100 * here}\n" in said and said.count("$_rank * 100") == 1
-    assert "/x rank + 16 (cannot be evaluated in the current context)" in told["elsewhere"]
-    listed = re.findall(r"\d+:   ([yn])  (.*)", told["back"])
+    assert "/x rank + 16 (cannot be evaluated in the current context)" in answers["elsewhere"]
+    listed = re.findall(r"\d+:   ([yn])  (.*)", answers["back"])
     assert listed == [
         ("y", "$_rank * 100"),
         ("y", "/x rank + 16"),
@@ -90,9 +90,9 @@ tell("none", ask("info display"))
         ("y", "mixed"),
         ("y", "/x mixed"),
     ]
-    assert " = " not in told["silent"]
-    watched, said, rank, ticks_now = told["watched"]
+    assert " = " not in answers["silent"]
+    watched, said, rank, ticks_now = answers["watched"]
     assert rank == watched
     assert re.findall(r"\d+: ticks = (.*)", said) == [str(ticks_now)], said
     assert re.findall(r"\d+: \$_rank \* 100 = (.*)", said) == [str(100 * rank)], said
-    assert told["none"] == "There are no auto-display expressions now.\n"
+    assert answers["none"] == "There are no auto-display expressions now.\n"

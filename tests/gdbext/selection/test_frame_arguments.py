@@ -86,5 +86,5 @@ gdb.unwinder.register_unwinder(None, Inwards(), replace=True)
 gdb.invalidate_cached_frames()
 tell("shown", ask("bt"))
 """
-    told = session.run(script, "--args", rankrun, "-n", "1", compile_program("rankcc", tmp_path, "pairs.c"))
-    assert told["shown"].endswith("\nBacktrace stopped: previous frame inner to this frame (corrupt stack?)\n")
+    answers = session.run(script, "--args", rankrun, "-n", "1", compile_program("rankcc", tmp_path, "pairs.c"))
+    assert answers["shown"].endswith("\nBacktrace stopped: previous frame inner to this frame (corrupt stack?)\n")

@@ -100,21 +100,23 @@ try:
 except gdb.error:
     pass
 """
-    told = session.run(SCRIPT + advice, rankrun.resolve(), core)
-    check(told, places)
+    answers = session.run(SCRIPT + advice, rankrun.resolve(), core)
+    check(answers, places)
     for command in ("step", "finish", "call"):
         sentence = f"error: `{command}` needs a rank that runs, and nothing runs in a core file"
-        assert any(said.startswith(sentence) for said in told["refused"].values()), told["refused"]
-    for said in (told["refused"]["call move_on(1, 1)"], told.output):
+        assert any(said.startswith(sentence) for said in answers["refused"].values()), answers["refused"]
+    for said in (answers["refused"]["call move_on(1, 1)"], answers.output):
         assert "the command `pieglobalsfind ADDRESS` reports which rank owns an address" in said
-    assert told["refused"]["print move_on(1, 1)"].startswith("error: You can't do that without a process to debug")
+    assert answers["refused"]["print move_on(1, 1)"].startswith("error: You can't do that without a process to debug")
 
 
 def test_the_running_rank_is_selected_on_arrival(session: Session, places: Places) -> None:
-    told = session.attach('tell("rank", value("$_rank")); tell("bt", ask("bt")); tell("why", ask("rank"))', places.pid)
-    assert told["rank"] == RANKS - 1
-    assert "spin (rank=3)" in told["bt"].splitlines()[0]
-    assert told["why"].startswith("Rank 3 is selected because it runs on the stopped thread 1")
+    answers = session.attach(
+        'tell("rank", value("$_rank")); tell("bt", ask("bt")); tell("why", ask("rank"))', places.pid
+    )
+    assert answers["rank"] == RANKS - 1
+    assert "spin (rank=3)" in answers["bt"].splitlines()[0]
+    assert answers["why"].startswith("Rank 3 is selected because it runs on the stopped thread 1")
 
 
 def test_none_means_the_original(session: Session, places: Places) -> None:
@@ -127,11 +129,11 @@ def test_none_means_the_original(session: Session, places: Places) -> None:
     tell("why", ask("rank"))
     tell("bt", ask("bt"))
     """
-    told = session.attach(script, places.pid)
-    assert told["selected"] == -1
-    assert told["value"] == 10
-    assert told["address"] not in {owned.address for owned in places.owned.values()}
-    assert told["why"] == "No rank is selected because you asked for none\n"
+    answers = session.attach(script, places.pid)
+    assert answers["selected"] == -1
+    assert answers["value"] == 10
+    assert answers["address"] not in {owned.address for owned in places.owned.values()}
+    assert answers["why"] == "No rank is selected because you asked for none\n"
 
 
 def test_a_selection_that_fails_changes_nothing(session: Session, places: Places) -> None:
@@ -143,9 +145,9 @@ def test_a_selection_that_fails_changes_nothing(session: Session, places: Places
     tell("same", before == ask("frame"))
     tell("value", value("shared_name"))
     """
-    told = session.attach(script, places.pid)
-    assert told["error"] == "error: there is no rank 99: this process has 0-3"
-    assert told["same"] and told["value"] == 11
+    answers = session.attach(script, places.pid)
+    assert answers["error"] == "error: there is no rank 99: this process has 0-3"
+    assert answers["same"] and answers["value"] == 11
 
 
 def test_continuing_ends_the_selection_of_a_suspended_rank(session: Session, places: Places) -> None:
@@ -156,9 +158,9 @@ def test_continuing_ends_the_selection_of_a_suspended_rank(session: Session, pla
     tell("rank", value("$_rank"))
     tell("functions", functions())
     """
-    told = session.attach(script, places.pid)
-    assert told["rank"] == RANKS - 1
-    assert told["functions"][0] == "spin" and "wait_for" not in told["functions"]
+    answers = session.attach(script, places.pid)
+    assert answers["rank"] == RANKS - 1
+    assert answers["functions"][0] == "spin" and "wait_for" not in answers["functions"]
 
 
 @pytest.mark.parametrize("elements", [2])
@@ -174,15 +176,15 @@ def test_every_thread_has_its_rank(
     tell("all", ask("rank diff shared_name"))
     tell("still", value("$_rank"))
     """
-    told = session.attach(script, job.pid)
-    assert "spin (rank=3)" in told["running"]
-    assert told["still"] == 3
-    assert told["all"] == "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))
+    answers = session.attach(script, job.pid)
+    assert "spin (rank=3)" in answers["running"]
+    assert answers["still"] == 3
+    assert answers["all"] == "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))
 
 
 def test_no_register_of_a_running_rank_is_written_for_a_suspended_one(places: Places, session: Session) -> None:
     """GDB writes a register that is the same in several frames to the thread, on which another rank runs."""
-    told = session.attach(
+    answers = session.attach(
         """
         REGISTERS = "rax rbx rcx rdx rsi rdi rbp rsp rip r8 r9 r10 r11 r12 r13 r14 r15".split()
 
@@ -218,15 +220,15 @@ def test_no_register_of_a_running_rank_is_written_for_a_suspended_one(places: Pl
         """,
         places.pid,
     )
-    assert told["same"] and told["own"] == 0x5151, told.output
-    assert told["said"], "GDB no longer writes the thread's registers by itself"
-    for key, (was, after, rank, level) in told["said"].items():
-        assert was == after and rank == 1 and level == int(key.split()[0]), (key, told["said"])
+    assert answers["same"] and answers["own"] == 0x5151, answers.output
+    assert answers["said"], "GDB no longer writes the thread's registers by itself"
+    for key, (was, after, rank, level) in answers["said"].items():
+        assert was == after and rank == 1 and level == int(key.split()[0]), (key, answers["said"])
 
 
 def test_down_ends_at_the_rank_and_a_thread_means_the_rank_on_it(places: Places, session: Session) -> None:
     """The frame behind which a suspended rank's frames are put is not the rank's."""
-    told = session.attach(
+    answers = session.attach(
         """
         ask("set rank fold-runtime off")
         ask("rank 1")
@@ -241,11 +243,11 @@ def test_down_ends_at_the_rank_and_a_thread_means_the_rank_on_it(places: Places,
         """,
         places.pid,
     )
-    assert told["down"] == told["bottom"] == "error: Bottom (innermost) frame selected; you cannot go down."
-    assert told["back"] == [2, 1]
-    said, rank = told["thread"]
+    assert answers["down"] == answers["bottom"] == "error: Bottom (innermost) frame selected; you cannot go down."
+    assert answers["back"] == [2, 1]
+    said, rank = answers["thread"]
     assert "Current thread is 1" in said and rank == 1
-    said, rank, level, why = told["thread 1"]
+    said, rank, level, why = answers["thread 1"]
     assert f"[Rank {RANKS - 1} runs here]" in said and (rank, level) == (RANKS - 1, 0)
     assert "because it runs on the stopped thread" in why
 
@@ -275,7 +277,7 @@ def test_ranks_wait_while_another_stands_in_main(
     job.wait_for("ready")
     lines = (SOURCES / "in_main.c").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "/* here */" in text)
-    told = session.attach(
+    answers = session.attach(
         f"""
 gdb.execute("tbreak in_main.c:{line}")
 gdb.execute("continue")
@@ -300,14 +302,16 @@ tell("user's", ask("show backtrace past-main"))
 """,
         job.pid,
     )
-    assert told["thread"][0] == "main"
-    assert method == "pie" or told["thread again"] == told["thread"][1]
+    assert answers["thread"][0] == "main"
+    assert method == "pie" or answers["thread again"] == answers["thread"][1]
     waits = [["MPI_Recv", *["wait_deep"] * (rank + 1), "main"] for rank in (0, 1, 0)]
-    assert told["stacks"] == waits, told.output
-    assert told["all"].count("wait_deep (depth=0)") == 2 and "can't be unwound" not in told["all"]
-    assert told["stopped again"] == [2, "main"]
-    assert told["setting"].endswith("is off.\n") and told["user's"].endswith("is on.\n")
-    assert "main (argc=" in told["beyond"] and not told["beyond"].splitlines()[-1].split(" (")[0].endswith(" main")
+    assert answers["stacks"] == waits, answers.output
+    assert answers["all"].count("wait_deep (depth=0)") == 2 and "can't be unwound" not in answers["all"]
+    assert answers["stopped again"] == [2, "main"]
+    assert answers["setting"].endswith("is off.\n") and answers["user's"].endswith("is on.\n")
+    assert "main (argc=" in answers["beyond"] and not answers["beyond"].splitlines()[-1].split(" (")[0].endswith(
+        " main"
+    )
 
 
 @pytest.mark.parametrize("rank", [1, RANKS - 1], ids=["suspended", "running"])

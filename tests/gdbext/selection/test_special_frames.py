@@ -13,7 +13,7 @@ from tests.support.gdb.session import Session
 @pytest.mark.parametrize("options", [(), ("-DALTERNATE",)], ids=["own-stack", "alternate-stack"])
 def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     handler = compile_program("rankcc", tmp_path, "handler.c", *options)
-    told = session.run(
+    answers = session.run(
         """
 gdb.execute("handle SIGUSR2 nostop noprint pass")
 gdb.execute("break handler")
@@ -31,10 +31,10 @@ tell("again", ask("bt").splitlines())
         RANKS,
         handler,
     )
-    plain = [line for line in told["plain"] if "<signal handler called>" in line]
+    plain = [line for line in answers["plain"] if "<signal handler called>" in line]
     assert len(plain) == 1 and plain[0].startswith("#1  <signal handler called>")
-    bt, rank_bt = told["stacks"]
-    assert told["again"] == bt
+    bt, rank_bt = answers["stacks"]
+    assert answers["again"] == bt
     # GDB puts the parentheses of arguments behind every frame that a filter has seen.
     assert [line.removesuffix(" ()") for line in bt if line.startswith("#1 ")] == plain
     assert [line for line in rank_bt if line.startswith("#1 ")] == plain

@@ -87,7 +87,7 @@ gdb.execute(f"rank {1 - other}")
 tell("after", [*functions()[:2], gdb.newest_frame().older().find_sal().line, value("$pc")])
 ask("kill")
 """
-    told = session.run(script, "--args", rankrun, "-n", 2, program)
-    function, line, pc = told["before"]
-    assert function == "work" and told["after"] == ["twice", "work", line, pc], told.output
-    assert "$pc is unchanged" not in told.output
+    answers = session.run(script, "--args", rankrun, "-n", 2, program)
+    function, line, pc = answers["before"]
+    assert function == "work" and answers["after"] == ["twice", "work", line, pc], answers.output
+    assert "$pc is unchanged" not in answers.output

@@ -23,7 +23,7 @@ def test_names_mean_the_rank_whose_code_the_thread_runs(
     session: Session, rankrun: Path, workers: Path, place: str, depth: int
 ) -> None:
     """What a rank says of itself (`own_rank`) tells whose values they are; compare() is called by the C library."""
-    told = session.run(
+    answers = session.run(
         f"""
         ask("break {place}")
         ask("run")
@@ -43,9 +43,11 @@ def test_names_mean_the_rank_whose_code_the_thread_runs(
         RANKS,
         workers,
     )
-    stops = told["stops"]
-    assert told["hits"] == [THREADS] * RANKS and len(stops) == THREADS * RANKS, told.output
+    stops = answers["stops"]
+    assert answers["hits"] == [THREADS] * RANKS and len(stops) == THREADS * RANKS, answers.output
     for rank, own, names, _, why, has_line, _, said in stops:
-        assert rank == own and names == ["compare", "work", "begin"][-depth:], (names, told.output)
+        assert rank == own and names == ["compare", "work", "begin"][-depth:], (names, answers.output)
         assert re.search(r"because the stopped thread \d+ runs its code", why) and has_line, (why, said)
-    assert sorted(re.findall(r"rank (\d+) made (\d+)", told.output)) == [(str(r), str(THREADS)) for r in range(RANKS)]
+    assert sorted(re.findall(r"rank (\d+) made (\d+)", answers.output)) == [
+        (str(r), str(THREADS)) for r in range(RANKS)
+    ]

@@ -22,7 +22,7 @@ CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
 
 def test_behind_a_stub(session: Session, places: Places) -> None:
     """Memory comes through the stub alone: the connection is all that GDB is told of the process."""
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("target remote | gdbserver --once --attach - {places.pid}")
 tell("kind", gdb.selected_inferior().connection.type)
@@ -30,13 +30,13 @@ tell("list", ask("rank list"))
 {VALUES}
 """
     )
-    assert told["kind"] == "remote"
-    assert told["list"].count("MPI_Recv") == RANKS - 1, told["list"]
-    check(told["answers"], places)
+    assert answers["kind"] == "remote"
+    assert answers["list"].count("MPI_Recv") == RANKS - 1, answers["list"]
+    check(answers["answers"], places)
 
 
 def test_launched_by_a_stub(session: Session, rankrun: Path, program: Path) -> None:
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("target remote | gdbserver --once - {rankrun} -n {RANKS} {program} end")
 gdb.execute("break work")
@@ -48,7 +48,7 @@ while gdb.selected_inferior().pid and len(found) < 2 * {RANKS}:
 tell("stops", found)
 """
     )
-    assert sorted(told["stops"]) == [[rank, "work"] for rank in range(RANKS)], told.output
+    assert sorted(answers["stops"]) == [[rank, "work"] for rank in range(RANKS)], answers.output
 
 
 def test_a_core_of_the_kernel(session: Session, start_job: StartJob, rankrun: Path, program: Path) -> None:
@@ -69,8 +69,8 @@ def test_a_core_of_the_kernel(session: Session, start_job: StartJob, rankrun: Pa
     cores = sorted(session.folder.glob("core*"))
     if not cores:
         pytest.skip("this machine writes no core files")
-    told = session.run(VALUES, rankrun.resolve(), cores[0])
-    check(told["answers"], places)
+    answers = session.run(VALUES, rankrun.resolve(), cores[0])
+    check(answers["answers"], places)
 
 
 @pytest.mark.parametrize("is_told", [False, True], ids=["no program", "what rankcc made"])
@@ -78,18 +78,18 @@ def test_a_core_file_whose_program_gdb_is_not_told(
     session: Session, core: Path, places: Places, program: Path, is_told: bool
 ) -> None:
     """The process's program is rankrun. GDB has the names of what it is told at 0, before every rank's."""
-    told = session.run(f'tell("list", ask("rank list"))\n{VALUES}', *([program] if is_told else []), "-c", core)
-    assert told["list"].count("MPI_Recv") == RANKS - 1 and "told the program" not in told.output, told.output
-    check(told["answers"], places)
+    answers = session.run(f'tell("list", ask("rank list"))\n{VALUES}', *([program] if is_told else []), "-c", core)
+    assert answers["list"].count("MPI_Recv") == RANKS - 1 and "told the program" not in answers.output, answers.output
+    check(answers["answers"], places)
 
 
 def test_a_core_file_whose_program_is_nowhere(session: Session, core: Path, rankrun: Path, tmp_path: Path) -> None:
     program = str(rankrun.resolve()).encode()
     moved = tmp_path / "moved.core"
     moved.write_bytes(core.read_bytes().replace(program, b"/" + b"x" * (len(program) - 1)))
-    told = session.run(f'gdb.execute("core-file {moved}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
+    answers = session.run(f'gdb.execute("core-file {moved}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
     warning = "warning: GDB does not know the program, and stacks are wrong without it: `file PROGRAM`"
-    assert [warning in one for one in told["said"]] == [True, False]
+    assert [warning in one for one in answers["said"]] == [True, False]
 
 
 def test_gdb_is_ended_while_the_job_runs(session: Session, places: Places) -> None:
@@ -122,7 +122,7 @@ def test_gdb_is_ended_while_the_job_runs(session: Session, places: Places) -> No
 @pytest.mark.parametrize("stop", [1, 3, 5], ids=["before copies", "after copies", "a rank created"])
 def test_while_ranks_are_made(session: Session, rankrun: Path, program: Path, stop: int) -> None:
     """The extension comes when some ranks are there and some are not; breakpoints still hit in every one."""
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("break rank_debug_event")
 gdb.execute("run")
@@ -147,22 +147,22 @@ tell("stops", found)
         "end",
         source=False,
     )
-    assert "Traceback" not in told.output
-    assert sorted(told["stops"]) == [[rank, "work"] for rank in range(RANKS)], told.output
+    assert "Traceback" not in answers.output
+    assert sorted(answers["stops"]) == [[rank, "work"] for rank in range(RANKS)], answers.output
 
 
 def test_the_path_to_source(session: Session, places: Places) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gdbext"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
-    told = session.run(f'gdb.execute("source {done.stdout.strip()}")\n{VALUES}', "-p", places.pid, source=False)
-    check(told["answers"], places)
+    answers = session.run(f'gdb.execute("source {done.stdout.strip()}")\n{VALUES}', "-p", places.pid, source=False)
+    check(answers["answers"], places)
 
 
 def test_a_debugger_that_never_left_finds_the_next_run(session: Session, rankrun: Path, tmp_path: Path) -> None:
     """`run` twice, with the program built anew in between."""
     program = compile_program("rankcc", tmp_path, "places.c")
-    told = session.run(
+    answers = session.run(
         f"""
 gdb.execute("break work")
 found = []
@@ -180,11 +180,11 @@ tell("stops", found)
         program,
         "end",
     )
-    assert sorted(told["stops"]) == [[turn, rank, "work"] for turn in range(2) for rank in range(RANKS)]
+    assert sorted(answers["stops"]) == [[turn, rank, "work"] for turn in range(2) for rank in range(RANKS)]
 
 
 def test_found_by_gdb_itself(session: Session, places: Places) -> None:
     """Beside the library lies a script that GDB runs, where its user trusts the folder."""
     allowed = ("-iex", f"add-auto-load-safe-path {ROOT}")
-    told = session.run(VALUES, *allowed, "-p", places.pid, source=False)
-    check(told["answers"], places)
+    answers = session.run(VALUES, *allowed, "-p", places.pid, source=False)
+    check(answers["answers"], places)

@@ -29,7 +29,7 @@ def test_a_program_that_is_built_anew(session: Session, rankrun: Path, tmp_path:
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text(SOURCE % "")
     command = [str(built("rankcc")), "-g", str(source), "-o", str(program)]
-    told = session.run(
+    answers = session.run(
         f"""
         import subprocess
         def build(text):
@@ -52,6 +52,6 @@ def test_a_program_that_is_built_anew(session: Session, rankrun: Path, tmp_path:
         2,
         program,
     )
-    assert "42" in told["before"][0] and "No symbol" in told["before"][1]
-    assert told["after"][:3] == [42, 5, "0: 5\n1: 5\n"]
-    assert "here" in source.read_text().splitlines()[told["after"][3] - 1]
+    assert "42" in answers["before"][0] and "No symbol" in answers["before"][1]
+    assert answers["after"][:3] == [42, 5, "0: 5\n1: 5\n"]
+    assert "here" in source.read_text().splitlines()[answers["after"][3] - 1]

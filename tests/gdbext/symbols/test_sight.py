@@ -110,9 +110,9 @@ tell("rank", value("$_rank"))
 tell("first", functions()[0])
 {VALUES}
 """
-    told = session.run(script)
-    assert told["rank"] == RANKS - 1 and told["first"] == "spin"
-    check(told["answers"], places)
+    answers = session.run(script)
+    assert answers["rank"] == RANKS - 1 and answers["first"] == "spin"
+    check(answers["answers"], places)
 
 
 def test_a_core_opened_after_the_extension(session: Session, places: Places, rankrun: Path, core: Path) -> None:
@@ -130,9 +130,9 @@ tell("between", ask("rank list"))
 gdb.execute("attach {second.pid}")
 {VALUES}
 """
-    told = session.run(script)
-    assert told["between"].startswith("error: there is no process")
-    check(told["answers"], second)
+    answers = session.run(script)
+    assert answers["between"].startswith("error: there is no process")
+    check(answers["answers"], second)
 
 
 def test_interrupting(session: Session, places: Places) -> None:
@@ -151,9 +151,9 @@ tell("rank", value("$_rank"))
 tell("stack", functions()[:2])
 tell("value", value("shared_name"))
 """
-    told = session.attach(script, places.pid)
-    assert (told["rank"], told["stack"], told["value"]) == (RANKS - 1, ["spin", "stay"], 13)
-    assert "gettimeofday in section .text" in told["kernel"], "the kernel's own library must keep its symbols"
+    answers = session.attach(script, places.pid)
+    assert (answers["rank"], answers["stack"], answers["value"]) == (RANKS - 1, ["spin", "stay"], 13)
+    assert "gettimeofday in section .text" in answers["kernel"], "the kernel's own library must keep its symbols"
 
 
 def test_a_library_loaded_later(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ for rank in (0, 2, 1):
     answers.append([rank, value("before"), value("optind")])
 tell("answers", answers)
 """
-    told = session.run(script, "--args", rankrun, "-n", 3, program, late)
-    assert len(told["loaded"]) == 1, told.output
-    assert told["answers"] == [
+    answers = session.run(script, "--args", rankrun, "-n", 3, program, late)
+    assert len(answers["loaded"]) == 1, answers.output
+    assert answers["answers"] == [
         [rank, *rest] for rank in (0, 2, 1) for rest in ([5 + 10 * rank, True], [5 + 10 * rank, 4000 + rank])
-    ], told.output
+    ], answers.output
 
 
 def test_libraries_that_came_with_the_program(
@@ -199,17 +199,17 @@ tell("symbol", ask('info symbol $_rankaddr("_gfortran_st_write", 2)'))
 tell("main", ask("bt -2"))
 tell("again", [ask(command) for command in ("rank none", "rank 2", "rank 1", "rank none", "rank 2")])
 """
-    told = session.attach(script, job.pid)
-    assert all("Switching to rank" in told["again"][index] for index in (1, 2, 4)), told["again"]
-    assert [row[1] for row in told["kept"]] == [100 + rank for rank in range(RANKS)]
-    assert len({row[2] for row in told["kept"]}) == RANKS
-    for rank, text in enumerate(told["owners"]):
+    answers = session.attach(script, job.pid)
+    assert all("Switching to rank" in answers["again"][index] for index in (1, 2, 4)), answers["again"]
+    assert [row[1] for row in answers["kept"]] == [100 + rank for rank in range(RANKS)]
+    assert len({row[2] for row in answers["kept"]}) == RANKS
+    for rank, text in enumerate(answers["owners"]):
         assert f": rank {rank}: code _gfortran_st_write (libgfortran.so" in text
-    assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
-    assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
-    assert "greets () at" in told["main"]
+    assert answers["symbol"].startswith("_gfortran_st_write in section .text of ")
+    assert "mpi_recv" in answers["language"][0] and "fortran" in answers["language"][1], answers["language"]
+    assert "greets () at" in answers["main"]
     # the compiler's main, before which newer GDBs end, is shown by older ones where the innermost frame is of C
-    assert (" in main (argc=" in told["main"]) == (gdb_version() < (14, 0))
+    assert (" in main (argc=" in answers["main"]) == (gdb_version() < (14, 0))
 
 
 def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, rankrun: Path, tmp_path: Path) -> None:
@@ -224,13 +224,13 @@ for run in ("first", "second"):
 gdb.execute("rbreak ^kept")  # GDB looks for functions by other names than Fortran's variables have
 tell("variables", [one.enabled for one in gdb.breakpoints() if one.number > 1])
 """
-    told = session.run(script, "--args", rankrun, "-n", 2, program)
+    answers = session.run(script, "--args", rankrun, "-n", 2, program)
     for run in ("first", "second"):
-        rank, kept, stack, listed = told[run]
-        assert rank == 0 and kept.endswith(" = 100\n") and stack.startswith("#0  greets ()"), told.output
+        rank, kept, stack, listed = answers[run]
+        assert rank == 0 and kept.endswith(" = 100\n") and stack.startswith("#0  greets ()"), answers.output
         assert "by rank 0" in listed
-    assert "no rank is selected" not in told.output
-    assert told["variables"] and not any(told["variables"]), told.output
+    assert "no rank is selected" not in answers.output
+    assert answers["variables"] and not any(answers["variables"]), answers.output
 
 
 def test_the_extension_is_quick_to_load(session: Session) -> None:
@@ -240,7 +240,7 @@ before = set(sys.modules)
 gdb.execute("source {EXTENSION}")
 tell("new", sorted(name for name in set(sys.modules) - before if "." not in name))
 """
-    told = session.run(script, source=False)
+    answers = session.run(script, source=False)
     heavy = {
         "pathlib",
         "asyncio",
@@ -254,7 +254,7 @@ tell("new", sorted(name for name in set(sys.modules) - before if "." not in name
         "rich",
         "numpy",
     }
-    assert not heavy & set(told["new"]) - {"urllib"}
+    assert not heavy & set(answers["new"]) - {"urllib"}
 
 
 @pytest.mark.parametrize("prompts", [False, True])
@@ -272,8 +272,8 @@ def test_symbols_that_the_user_reads_anew(
         done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True)
         said = done.stdout
     else:
-        told = session.attach(f"""tell("said", "".join(ask(one) for one in {commands!r}))""", places.pid)
-        said = told["said"]
+        answers = session.attach(f"""tell("said", "".join(ask(one) for one in {commands!r}))""", places.pid)
+        said = answers["said"]
     values = [places.owned[rank, "shared_name"].value for rank in range(RANKS)]
     found = [int(one) for one in re.findall(r"\$\d+ = (\d+)", said)]
     assert found == [values[2], values[1]], said

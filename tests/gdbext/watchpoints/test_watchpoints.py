@@ -61,11 +61,11 @@ gdb.execute("{command} ticks")
 {act}
 tell("stops", stops("ticks"))
 """
-    told = launch(session, script, rankrun, ticks, pes=pes)
-    others = [one for one in told["stops"] if one[0] != WATCHED]
-    changes = re.findall(r"Old value = (\d+)\s+New value = (\d+)", told["said"] + told.output)
-    assert sorted(changes) == [(str(n), str(n + 1)) for n in range(TIMES)], told.output
-    assert len(others) == (meanwhile == "stopped"), told.output
+    answers = launch(session, script, rankrun, ticks, pes=pes)
+    others = [one for one in answers["stops"] if one[0] != WATCHED]
+    changes = re.findall(r"Old value = (\d+)\s+New value = (\d+)", answers["said"] + answers.output)
+    assert sorted(changes) == [(str(n), str(n + 1)) for n in range(TIMES)], answers.output
+    assert len(others) == (meanwhile == "stopped"), answers.output
 
 
 def test_no_change_is_missed_while_conditions_are_tested(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -79,13 +79,13 @@ while gdb.selected_inferior().pid:
     said.append(ask("continue"))
 tell("said", "".join(said))
 """
-    told = launch(session, script, rankrun, ticks, pes=RANKS)
+    answers = launch(session, script, rankrun, ticks, pes=RANKS)
     found = re.findall(
-        r"Hardware watchpoint (\d+): .*\s+Old value = (\d+)\s+New value = (\d+)", told["said"] + told.output
+        r"Hardware watchpoint (\d+): .*\s+Old value = (\d+)\s+New value = (\d+)", answers["said"] + answers.output
     )
     changes = {(int(number), int(old), int(new)) for number, old, new in found}
-    expected = {(2 + rank, n, n + 1) for rank, before in enumerate(told["before"]) for n in range(before, TIMES)}
-    assert changes == expected and len(found) == len(changes), told.output
+    expected = {(2 + rank, n, n + 1) for rank, before in enumerate(answers["before"]) for n in range(before, TIMES)}
+    assert changes == expected and len(found) == len(changes), answers.output
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
@@ -98,9 +98,9 @@ found = stops("ticks")
 tell("stops", [one for one in found if one[0] == {WATCHED}])
 tell("left", len(watched()))
 """
-    told = launch(session, script, rankrun, ticks)
-    assert [name for _, _, name in told["stops"]][1:] == ["main"], told.output
-    assert told["left"] == 0
+    answers = launch(session, script, rankrun, ticks)
+    assert [name for _, _, name in answers["stops"]][1:] == ["main"], answers.output
+    assert answers["left"] == 0
 
 
 def test_conditions_commands_and_counts_go_along(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -119,9 +119,9 @@ tell("set", ask("info watchpoints"))
 new[1].enabled = False
 tell("stops", stops("ticks"))
 """
-    told = launch(session, script, rankrun, ticks)
-    assert told["kept"] == [3, [2, 0, 0], ["set $seen = ticks\n", None, None]], told.output
-    assert [one[:2] for one in told["stops"]] == [[WATCHED, 3], [WATCHED, 4]], told["set"]
+    answers = launch(session, script, rankrun, ticks)
+    assert answers["kept"] == [3, [2, 0, 0], ["set $seen = ticks\n", None, None]], answers.output
+    assert [one[:2] for one in answers["stops"]] == [[WATCHED, 3], [WATCHED, 4]], answers["set"]
 
 
 def test_an_expression(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -130,8 +130,8 @@ gdb.execute("watch ticks * 2 + mixed.numbers[1]")
 gdb.execute("rank 0")
 tell("stops", stops("ticks"))
 """
-    told = launch(session, script, rankrun, ticks)
-    assert [one[:2] for one in told["stops"]] == [[WATCHED, count] for count in range(1, TIMES + 1)], told.output
+    answers = launch(session, script, rankrun, ticks)
+    assert [one[:2] for one in answers["stops"]] == [[WATCHED, count] for count in range(1, TIMES + 1)], answers.output
 
 
 def test_what_cant_be_kept_is_told(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -140,9 +140,9 @@ gdb.execute("watch ticks + rank")
 tell("disabled", ask("rank 0"))
 tell("stops", stops("ticks"))
 """
-    told = launch(session, script, rankrun, ticks)
-    assert re.search(r"\[Watchpoint \d+ is disabled, ticks \+ rank would mean another rank than 2", told["disabled"])
-    assert told["stops"] == []
+    answers = launch(session, script, rankrun, ticks)
+    assert re.search(r"\[Watchpoint \d+ is disabled, ticks \+ rank would mean another rank than 2", answers["disabled"])
+    assert answers["stops"] == []
 
 
 def test_in_fortran(session: Session, rankrun: Path, tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ gdb.execute("break tick if counted < 0")
 gdb.execute("rank 0")
 tell("stops", stops("state::counted"))
 """
-    told = launch(session, script, rankrun, program, "tick")
-    assert [one[:2] for one in told["stops"]] == [[WATCHED, count] for count in (1, 2, 3)], told.output
+    answers = launch(session, script, rankrun, program, "tick")
+    assert [one[:2] for one in answers["stops"]] == [[WATCHED, count] for count in (1, 2, 3)], answers.output
 
 
 @pytest.mark.parametrize("expression", ["space::seen", "hidden", "space::Box::total", "box.own"])
@@ -167,6 +167,6 @@ gdb.execute("break space::Box::add if n < 0")
 gdb.execute("rank 0")
 tell("stops", stops("1"))
 """
-    told = launch(session, script, rankrun, program, "space::Box::add")
-    inside = [one for one in told["stops"] if one[2].startswith("space::Box::add")]
-    assert [one[0] for one in inside] == [WATCHED] * (0 if expression == "hidden" else 6), told.output
+    answers = launch(session, script, rankrun, program, "space::Box::add")
+    inside = [one for one in answers["stops"] if one[2].startswith("space::Box::add")]
+    assert [one[0] for one in inside] == [WATCHED] * (0 if expression == "hidden" else 6), answers.output

@@ -100,15 +100,15 @@ def test_what_gdb_says(language: str, option: str, start: Start, gdb: Path, tmp_
     """Of every function on every stack that has such arguments, the program's and the runtime's."""
     pid = start(language, option)
     script = f"RANKS = {RANKS}\ngdb.execute('set print entry-values both')\n{ASK}"
-    told = Session(gdb, tmp_path).attach(script, pid)["frames"]
-    assert isinstance(told, dict)
+    answers = Session(gdb, tmp_path).attach(script, pid)["frames"]
+    assert isinstance(answers, dict)
     job = open_job(str(pid), None)
     walker = walker_of(job)
     compared: dict[str, set[Optional[int]]] = {}
     for rank in job.table.ranks:
         found = walker.activations(rank)
         assert found is not None
-        stack, lines = RankStack(walker, *found), dict(map(tuple, told[str(rank.rank)]))
+        stack, lines = RankStack(walker, *found), dict(map(tuple, answers[str(rank.rank)]))
         for frame, activation in enumerate(found[0]):
             place, values = walker.place(activation.lookup), shown(lines.get(activation.pc, ""))
             if isinstance(place, Absent) or not values:

@@ -88,11 +88,11 @@ def test_every_rank_an_inferior(elements: int, gdb: Path, turns: Turns, tmp_path
     tell("ends", ends)
     """
     command = f"{built('inspector')} serve {pid} --control"
-    told = Session(gdb, tmp_path).run(script(command, turns.go, text), source=False)
-    hits = [tuple(hit) for hit in told["hits"]]
+    answers = Session(gdb, tmp_path).run(script(command, turns.go, text), source=False)
+    hits = [tuple(hit) for hit in answers["hits"]]
     assert all(inferior == rank for inferior, rank, _ in hits), hits
     assert sorted(hits) == sorted((rank, rank, turn) for rank in range(RANKS) for turn in range(TURNS))
-    assert sorted(map(tuple, told["ends"])) == [(rank, rank) for rank in range(RANKS)]
+    assert sorted(map(tuple, answers["ends"])) == [(rank, rank) for rank in range(RANKS)]
     assert job.finish() == RANKS - 1
     assert sorted(line for line in job.lines if " did " in line) == EXPECTED
 
@@ -117,8 +117,8 @@ def test_new_processes_and_threads(gdb: Path, start_job: StartJob, shared: Share
     tell("hits", hits)
     """
     command = f"{built('inspector')} serve {job.pid} --control --rank 1"
-    told = Session(gdb, tmp_path).run(script(command, go, text), source=False)
-    assert told["hits"] == [[1, turn] for turn in range(TURNS)]
+    answers = Session(gdb, tmp_path).run(script(command, go, text), source=False)
+    assert answers["hits"] == [[1, turn] for turn in range(TURNS)]
     assert job.finish() == 0, job.stderr()
     calls = 2 * sum(range(TURNS))
     assert sorted(job.lines[RANKS:]) == [f"rank {rank} did {calls}, 0 failed" for rank in range(RANKS)]
@@ -166,11 +166,11 @@ def test_a_breakpoint_goes_along(mode: str, gdb: Path, start_job: StartJob, wand
     """
     wait_until(lambda: ranks_of(job) == RANKS, "the job's processes did not come up")
     command = f"{built('inspector')} serve --job {job.pid} --control --rank 1"
-    told = Session(gdb, tmp_path).run(script(command, go, text), source=False)
-    assert [(rank, names, result) for rank, names, result, _ in told["stops"]] == [
+    answers = Session(gdb, tmp_path).run(script(command, go, text), source=False)
+    assert [(rank, names, result) for rank, names, result, _ in answers["stops"]] == [
         (1, ["wrong_values", "main"], 0)
     ] * rounds
-    assert len({process for _, _, _, process in told["stops"]}) == 2
+    assert len({process for _, _, _, process in answers["stops"]}) == 2
     assert job.finish() == 0, job.stderr()
     assert all(": 0 wrong" in line for line in job.lines) and len(job.lines) == RANKS * rounds
 
@@ -201,9 +201,9 @@ def test_no_checkpoint_has_a_breakpoint(gdb: Path, start_job: StartJob, shared: 
     tell("functions", functions())
     """
     command = f"{built('inspector')} serve --job {job.pid} --control --rank 1"
-    told = Session(gdb, tmp_path).run(script(command, go, text), source=False)
+    answers = Session(gdb, tmp_path).run(script(command, go, text), source=False)
     keeper.join()
-    assert (told["rank"], told["functions"]) == (1, ["main"]), "it is there again after each checkpoint"
+    assert (answers["rank"], answers["functions"]) == (1, ["main"]), "it is there again after each checkpoint"
     assert job.finish() == 0, job.stderr()
     done = run("--restart", aside)
     assert (done.returncode, done.stderr) == (0, "")

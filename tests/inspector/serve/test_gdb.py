@@ -142,9 +142,9 @@ def test_every_rank_is_an_inferior(way: str, gdb: Path, places: Places, tmp_path
     words = {"INSPECTOR": built("inspector"), "TARGET": places.pid, "COUNT": PLACES_RANKS, "RANKS.GDB": RANKS_GDB}
     for name, value in words.items():
         script = script.replace(name, str(value))
-    told = Session(gdb, tmp_path).run(script, source=False)
+    answers = Session(gdb, tmp_path).run(script, source=False)
     for rank in range(PLACES_RANKS):
-        pid, name, values, functions = told[str(rank)]
+        pid, name, values, functions = answers[str(rank)]
         expected = [places.owned[rank, name].value for name in ("shared_name", "file_static", "pair")]
         assert (pid, name, values) == (BASE + rank, f"rank {rank}", list(map(str, expected)))
         assert functions[-1] == "main" and functions[-2] == "stay", functions
@@ -172,9 +172,9 @@ def test_a_rank_that_asks_for_the_time(
     job.wait_for("ready")
     target = job.pid if source == "live" else make_core(job.pid, tmp_path)
     script = IN_THE_KERNELS_CODE.replace("INSPECTOR", str(built("inspector"))).replace("TARGET", str(target))
-    told = Session(gdb, tmp_path).run(script, source=False)
+    answers = Session(gdb, tmp_path).run(script, source=False)
     for rank, caller in ((0, "MPI_"), (1, "ask")):
-        functions, libraries = told[str(rank)]
+        functions, libraries = answers[str(rank)]
         assert functions[-1] == "main" and functions[-2].startswith(caller), functions
         assert source == "core" or "/fd/" in libraries, libraries
 
@@ -189,9 +189,9 @@ def test_what_is_refused(gdb: Path, places: Places, tmp_path: Path) -> None:
                           ("call", "print move_on(0, 0)"), ("kill", "kill"), ("value", "output shared_name")):
         tell(name, ask(command))
     """.replace("INSPECTOR", str(built("inspector"))).replace("TARGET", str(places.pid))
-    told = Session(gdb, tmp_path).run(script, source=False)
-    assert told["write"].startswith("error: Cannot access memory")
-    assert told["kill"].startswith("error: Can't kill process")
-    assert told["call"].startswith("error: ")
-    assert told["value"] == "11"
+    answers = Session(gdb, tmp_path).run(script, source=False)
+    assert answers["write"].startswith("error: Cannot access memory")
+    assert answers["kill"].startswith("error: Can't kill process")
+    assert answers["call"].startswith("error: ")
+    assert answers["value"] == "11"
     wait_until(lambda: not is_stopped(places.pid), "the job was left stopped")

@@ -56,8 +56,8 @@ def check(told: object, places: Places, rank: int) -> None:
 def test_one_rank(rank: int, places: Places, program: Path, session: Session) -> None:
     """A suspended rank, and the one that runs."""
     with listening(places.pid, "--rank", rank, "--port", 0) as (address, _):
-        told = session.run(script(f"target create {program}", address=address), load=False)
-        check(told, places, rank)
+        answers = session.run(script(f"target create {program}", address=address), load=False)
+        check(answers, places, rank)
     wait_until(lambda: not is_stopped(places.pid), "the job was left stopped")
 
 
@@ -67,10 +67,10 @@ def test_ranks_of_the_platform(places: Places, program: Path, session: Session) 
     with listening(places.pid, "--port", 0) as (address, _):
         before = [one.replace("ADDRESS", address) for one in connect]
         text = script(*before, f"target create {program}", f"process attach -p {BASE + 2}")
-        told = session.run(text + "tell('list', ask('platform process list'))\n", load=False)
-        check(told, places, 2)
+        answers = session.run(text + "tell('list', ask('platform process list'))\n", load=False)
+        check(answers, places, 2)
         for rank in range(RANKS):
-            assert str(BASE + rank) in told["list"], told["list"]
+            assert str(BASE + rank) in answers["list"], answers["list"]
     wait_until(lambda: not is_stopped(places.pid), "the job was left stopped")
 
 

@@ -42,9 +42,9 @@ def test_variables_and_stacks(method: str, gdb: Path, start_job: StartJob, share
     script = SCRIPT
     for name, value in words.items():
         script = script.replace(name, value)
-    told = Session(gdb, tmp_path).run(script, source=False)
+    answers = Session(gdb, tmp_path).run(script, source=False)
     for rank, truth in held.truth.items():
-        values, functions = told[str(rank)]
+        values, functions = answers[str(rank)]
         assert functions[-1] == "main" and "hold" in functions, functions
         for name in EXPRESSIONS:
             if name != "per_thread" or method not in BYTE_COPIES:

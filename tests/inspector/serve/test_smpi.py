@@ -37,9 +37,9 @@ def test_variables_and_stacks(
     words = {"RANKS": RANKS, "INSPECTOR": command("inspector"), "PID": running.pid, "NAMES": NAMES}
     for name, value in words.items():
         script = script.replace(name, str(value))
-    told = Session(gdb, tmp_path).run(script, source=False)
+    answers = Session(gdb, tmp_path).run(script, source=False)
     for rank in range(RANKS):
-        values, functions = told[str(rank)]
+        values, functions = answers[str(rank)]
         assert "main" in functions, functions
         assert values == {name: str(running.variable(name)[rank].value) for name in NAMES}
     wait_until(lambda: not is_stopped(running.pid), "the job was left stopped")

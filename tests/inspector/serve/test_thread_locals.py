@@ -87,9 +87,9 @@ def test_by_gdb(held: Job, gdb: Path, tmp_path: Path) -> None:
     script = GDB_SCRIPT
     for name, value in words.items():
         script = script.replace(name, value)
-    told = Session(gdb, tmp_path).run(script, source=False)
-    assert len(told["looks"]) == 5
-    check(told["looks"], truth(held))
+    answers = Session(gdb, tmp_path).run(script, source=False)
+    assert len(answers["looks"]) == 5
+    check(answers["looks"], truth(held))
 
 
 @pytest.mark.skipif(lldb_version() < 15, reason="LLDB 14 knows no thread-local variables of a process behind a server")
@@ -100,8 +100,8 @@ def test_by_lldb(held: Job, rank: int, tmp_path: Path) -> None:
         script = LLDB_SCRIPT
         for name, value in words.items():
             script = script.replace(name, value)
-        told = LldbSession(find_lldb(), tmp_path).run(script, load=False)
-    check(told["looks"], truth(held))
+        answers = LldbSession(find_lldb(), tmp_path).run(script, load=False)
+    check(answers["looks"], truth(held))
 
 
 @pytest.mark.parametrize(
