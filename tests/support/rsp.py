@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Optional
 from xml.etree import ElementTree
@@ -193,9 +193,11 @@ def connected(address: str) -> Client:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a thread of the process is stopped, or traced by a process."""
+    """Whether a thread of the process is stopped, or traced by a process; one that ends meanwhile is neither."""
     for task in Path(f"/proc/{pid}/task").iterdir():
-        lines = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
-        if lines["State"][0] in "tT" or lines["TracerPid"] != "0":
-            return True
+        with suppress(FileNotFoundError, ProcessLookupError):
+            status = (task / "status").read_text()
+            lines = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+            if lines["State"][0] in "tT" or lines["TracerPid"] != "0":
+                return True
     return False
