@@ -25,7 +25,7 @@ from tests.support.oracle.runs import Runs
 from tests.support.rsp import BASE, is_stopped
 from tests.support.running import ROOT, StartJob, built
 from tests.support.sharing import Shared
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_until_it_loops
 
 PROGRAMS = (*c_program.PROGRAMS, *cxx_program.PROGRAMS, *fortran_program.PROGRAMS)
 SETTINGS = ("set sysroot /", "set remotetimeout 60")
@@ -170,6 +170,7 @@ def test_a_rank_that_asks_for_the_time(
     program = shared.copied([rankcc, "-g", "-O0", ROOT / "tests/inspector/sources/clock.c"], tmp_path / "clock")
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
+    wait_until_it_loops(job.pid)
     target = job.pid if source == "live" else make_core(job.pid, tmp_path)
     script = IN_THE_KERNELS_CODE.replace("INSPECTOR", str(built("inspector"))).replace("TARGET", str(target))
     answers = Session(gdb, tmp_path).run(script, source=False)

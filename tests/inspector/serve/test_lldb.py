@@ -29,7 +29,9 @@ main = [frame for frame in thread if frame.GetFunctionName() == "main"][0]
 tell("local", main.FindVariable("rank").GetValueAsSigned())
 for name, expression in (("shared_name", "shared_name"), ("file_static", "file_static"), ("constant", "constant"),
                          ("pair", "pair.second")):
-    tell(name, main.EvaluateExpression(expression).GetValueAsSigned())
+    value, error = main.EvaluateExpression(expression), lldb.SBError()
+    number = value.GetValueAsSigned(error)  # 0 if it fails
+    tell(name, number if error.Success() else error.GetCString())
 ask("process detach")
 """
 
