@@ -105,4 +105,4 @@ class Settings:
     @property
     def object_path(self) -> tuple[str, ...]:
         """Return the folders that are searched for files that are gone."""
-        return tuple(word for word in str(self._object_path.value or "").split(":") if word)
+        return tuple(folder for folder in str(self._object_path.value or "").split(":") if folder)

@@ -96,8 +96,8 @@ def _take_arguments(moment: ProcessView, lost: Activation) -> list[bool]:
     file, vaddr = _place(moment, lost)
     if file is None:
         return []
-    tags = ([file.reader.tag(child) for child in file.reader.children(die)] for die in file.active(vaddr))
-    return [DW_TAG_formal_parameter in tag for tag in tags]
+    calls = ([file.reader.tag(child) for child in file.reader.children(die)] for die in file.active(vaddr))
+    return [DW_TAG_formal_parameter in tags for tags in calls]
 
 
 def _place(moment: ProcessView, lost: Activation) -> tuple[Optional[CodeFile], int]:

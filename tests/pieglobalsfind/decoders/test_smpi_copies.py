@@ -1,4 +1,7 @@
-"""The system loader's list, in which SMPI's copies are found, also where it is damaged."""
+"""The system loader's list, in which SMPI's copies are found, also where it is damaged.
+
+The list is a fabricated AMPI job's under `fs`: nothing fabricates SMPI's, and both are the loader's.
+"""
 
 from __future__ import annotations
 
