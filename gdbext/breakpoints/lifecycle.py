@@ -9,7 +9,6 @@ Before the runtime copies an object no breakpoint is left in it: a copied int3 w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Optional
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Optional
 import gdb
 
 from gdbext.breakpoints import hit_counts
+from gdbext.breakpoints.condition_warnings import ConditionWarnings
 from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, is_in_data, leave_to_followers
 from gdbext.breakpoints.follower import Hit
@@ -75,7 +75,7 @@ class Breakpoints:
         self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
         self._enable_counts = EnableCounts()
-        self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
+        self._warnings = ConditionWarnings()
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
@@ -333,24 +333,12 @@ class Breakpoints:
         if not follows(breakpoint):
             if catches_in_code(breakpoint):
                 self.watch_events()
-            self._warn_of_rank(breakpoint)
+            self._warnings.check(breakpoint)
             return
         self.watch_events()
         self._enable_counts.learn(breakpoint)
         for inferior in standing():
             self._changed_in(inferior.num, breakpoint)
-
-    def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
-        """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""
-        if not breakpoint.is_valid() or not breakpoint.visible:
-            return
-        about = breakpoint.number, breakpoint.condition or ""
-        if re.search(r"\$_rank(_in)?\b", about[1]) and about not in self._warned:
-            self._warned.add(about)
-            gdb.write(
-                f"[The condition of {breakpoint.number} is tested with the rank that was selected last: "
-                "use $_rank_of($sp), which is the one that stops]\n"
-            )
 
     def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
         """The rank for which GDB itself counts a hit: the rank that runs, also in code that all ranks share."""

@@ -320,6 +320,35 @@ ask(f"watch *(long *){place} if $_rank_of($sp) != {told['first']}")
     ], answers.output
 
 
+@pytest.mark.skipif(gdb_version() < (15, 0), reason="GDB 13 crashes at a catchpoint's condition, without ranklens")
+def test_the_variable_in_a_catchpoints_condition(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """GDB keeps the variable that the name meant when it was typed; what the sentence says to type is each rank's own."""
+    answers = launch(
+        session,
+        """
+import re
+gdb.execute("tbreak walk")
+gdb.execute("run")
+ask("catch syscall getppid")
+tell("warned", ask(f"condition 2 pacer == {RANKS - 1 - value('pacer')}"))
+(own,) = re.findall(r"use (.+), which", told["warned"])
+tell("quiet", ask(f"condition 2 {own} == {RANKS - 1 - value('pacer')}"))
+stops = []
+tell("expected", RANKS - 1 - value("pacer"))
+gdb.execute("continue")
+while gdb.selected_inferior().pid and len(stops) < 20:
+    stops.append([value("$_rank"), value("pacer")])
+    gdb.execute("continue")
+tell("stops", stops)
+""".replace("RANKS", str(RANKS)),
+        rankrun,
+        compile_program("rankcc", tmp_path, "paces.c"),
+        3,
+    )
+    assert answers["quiet"] == "" and "pacer of the rank that is selected now" in answers["warned"], answers["warned"]
+    assert answers["stops"] == [[answers["expected"]] * 2] * 3 * 2, answers.output  # each call stops, and each return
+
+
 def test_found_values(session: Session, rankrun: Path, ticks: Path) -> None:
     """The program's own initial values, and what it adds to them, say who holds what."""
     answers = launch(

@@ -41,6 +41,8 @@ CRASH = "internal problem|internal-error|Fatal signal"  # GDB's words
 
 # In GDB: what has happened by a command, and what it has left.
 NOTING = r"""
+import re
+
 notes = []
 
 def stopped_in():
@@ -53,10 +55,11 @@ def stopped_in():
 def breakpoints():
     found = []
     for one in sorted(gdb.breakpoints(), key=lambda one: abs(one.number)):
-        watches = is_watchpoint(one.number)  # its condition is by address once symbols have moved
+        watches = is_watchpoint(one.number)
         hits = value(f"$_rank_hits({one.number})") if JOB and not watches else one.hit_count
+        is_by_address = watches or is_catchpoint(one.number)
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
-                      one.ignore_count, "" if watches else one.condition or "", one.commands or "", hits])
+                      one.ignore_count, "" if is_by_address else one.condition or "", one.commands or "", hits])
     return sorted([one for one in found if one[0]]) + sorted(one for one in found if not one[0])
 
 def note(said=""):
@@ -79,6 +82,11 @@ def watchpoints():
 def is_watchpoint(number):
     return any(one.number == number for one in watchpoints())
 
+def is_catchpoint(number):
+    "GDB 12 has none in Python."
+    kind = getattr(gdb, "BP_CATCHPOINT", None)
+    return any(one.number == number and one.type == kind for one in gdb.breakpoints())
+
 def has_room():
     "The processor watches four places; each rank's variable is one of its own, and the process has one for all."
     at_places = [one for one in gdb.breakpoints() if one.type == gdb.BP_HARDWARE_BREAKPOINT]
@@ -94,9 +102,17 @@ def watch(kind):
         gdb.execute(f"{kind} -l paced if pacer == {value('pacer')}")
 
 def condition(number, command):
-    "A watchpoint keeps its own, which stands for its rank."
+    "A watchpoint keeps its own, which stands for its rank; a catchpoint's names the variables of the rank that stops."
+    if is_catchpoint(number) and "turn" in command:
+        return  # of a function that does not call the system
+    if JOB and is_catchpoint(number):
+        command = "condition" + re.sub(r"\b(pacer|paced)\b", own, command.rpartition("condition")[2].rstrip('"'))
     if not is_watchpoint(number):
         gdb.execute(command)
+
+def own(name):
+    kind = {"pacer": "int", "paced": "long"}[name[0]]
+    return f'*({kind} *)$_rankaddr("{name[0]}", $_rank_of($sp))'
 
 def finish():
     "Not into `main`, which the two programs do not share."
