@@ -76,14 +76,14 @@ class ProcMaps(Sequence[MemoryMapping]):
     def of_files(self, part: str) -> list[MemoryMapping]:
         """Those of files in whose path `part` occurs."""
         written = part.replace("\n", "\\012").encode("utf-8", "surrogateescape")
-        found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
-        return [mapping for mapping in found if _is_of_file(mapping, part)]
+        mappings = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
+        return [mapping for mapping in mappings if _is_of_file(mapping, part)]
 
     def named(self, path: str) -> list[MemoryMapping]:
         """Those of exactly that name: of a file, or one that the kernel gives, as [vdso]."""
         written = path.replace("\n", "\\012").encode("utf-8", "surrogateescape")
-        found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
-        return [mapping for mapping in found if mapping.path == path]
+        mappings = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
+        return [mapping for mapping in mappings if mapping.path == path]
 
     def _lines_with(self, part: bytes) -> Iterator[bytes]:
         """By a search of the whole text: a look at each of its lines takes a hundred times as long."""

@@ -43,29 +43,31 @@ exit status: 0 an address belongs to something, 1 none does, 2 the call is wrong
 
 def parser() -> argparse.ArgumentParser:
     """Return the command's options."""
-    found = argparse.ArgumentParser(
+    argument_parser = argparse.ArgumentParser(
         prog=NAME,
         description=DESCRIPTION,
         epilog=EXPLANATION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    found.add_argument("--version", action=Version)
-    target = found.add_mutually_exclusive_group(required=True)
+    argument_parser.add_argument("--version", action=Version)
+    target = argument_parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--pid", type=int, help="the running process that holds the ranks")
     target.add_argument("--core", metavar="FILE", help="a core file of it")
     target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
     target.add_argument("--checkpoint", metavar="DIR", help="what rankrun --checkpoint wrote")
-    found.add_argument("--exe", metavar="FILE", help="with --core: a file that ran and has since been moved")
-    found.add_argument("--json", action="store_true", help="print one JSON object per address, one on a line")
-    found.add_argument(
+    argument_parser.add_argument("--exe", metavar="FILE", help="with --core: a file that ran and has since been moved")
+    argument_parser.add_argument("--json", action="store_true", help="print one JSON object per address, one on a line")
+    argument_parser.add_argument(
         "--nominal",
         action="store_true",
         help="also where the ranks' own copies have a variable that they use in the original, as privatization failed",
     )
-    found.add_argument("--filter", action="store_true", help="copy standard input, and explain each address in it")
-    found.add_argument("addresses", metavar="ADDRESS", nargs="*", help="in hexadecimal, with or without 0x")
-    return found
+    argument_parser.add_argument(
+        "--filter", action="store_true", help="copy standard input, and explain each address in it"
+    )
+    argument_parser.add_argument("addresses", metavar="ADDRESS", nargs="*", help="in hexadecimal, with or without 0x")
+    return argument_parser
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     answers = [best_answer(finders, address) for address in addresses]
     if arguments.nominal:
         answers = [each for answer in answers for each in (answer, *nominal_answers(finders, answer))]
-    for one in answers:
-        print(json.dumps(one.record) if arguments.json else one.line)
+    for answered in answers:
+        print(json.dumps(answered.record) if arguments.json else answered.line)
     sys.stdout.flush()
     return DONE if any(answer.found for answer in answers) else NOTHING_FOUND
 

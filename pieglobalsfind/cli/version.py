@@ -33,9 +33,9 @@ class Version(argparse.Action):
         from importlib.metadata import PackageNotFoundError, version  # late: it takes time
 
         try:
-            found = version(PACKAGE)
+            installed = version(PACKAGE)
         except PackageNotFoundError as error:
             sentence = f"{parser.prog} runs from a folder that has no version"
             raise UsageError(sentence, "install it by pip") from error
-        print(f"{parser.prog} {found}")
+        print(f"{parser.prog} {installed}")
         parser.exit()

@@ -69,10 +69,10 @@ class Instance:
 
     def place(self, location: Location) -> Union[int, Absent]:
         """Return where a rank keeps what a location describes; unreadable if the rank has none."""
-        found = self._place(location)
+        place = self._place(location)
         # Nothing of this process, or of its thread, may be taken for the rank's: no program has such an address.
-        is_nowhere = location.thread_local and isinstance(found, Absent)
-        return NOWHERE + location.value if is_nowhere or self._has_other_pages(found) else found
+        is_nowhere = location.thread_local and isinstance(place, Absent)
+        return NOWHERE + location.value if is_nowhere or self._has_other_pages(place) else place
 
     def _place(self, location: Location) -> Union[int, Absent]:
         if self.rank is None:

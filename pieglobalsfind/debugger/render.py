@@ -37,7 +37,7 @@ def columns_of(text: str) -> int:
     """How many columns of a terminal `text` takes (Unicode Annex 11: wide characters take two, marks none)."""
     if text.isascii():
         return len(text)
-    return sum(_columns(one) for one in text)
+    return sum(_columns(character) for character in text)
 
 
 def _columns(character: str) -> int:
@@ -78,9 +78,9 @@ def _shortened(cell: str, width: int) -> str:
     if columns_of(cell) <= width:
         return cell
     kept, used = "", len(ELLIPSIS)
-    for one in cell:
-        used += _columns(one)
+    for character in cell:
+        used += _columns(character)
         if used > width:
             break
-        kept += one
+        kept += character
     return kept + ELLIPSIS

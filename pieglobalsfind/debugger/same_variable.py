@@ -104,12 +104,12 @@ class SameVariable:
     def variable(self, frame: UserFrame, name: str, address: int, size: int) -> Optional[InMemory]:
         """The variable of `size` bytes that a name means in a frame, and that lies at an address there."""
         owner = self._moment.translator.owner(address)
-        found: Optional[InMemory] = None
+        place: Optional[InMemory] = None
         if owner.object is not None and owner.kind in ("code", "data", "rodata", "shared") and size > 0:
-            found = InObject(owner.object, owner.original, size)
+            place = InObject(owner.object, owner.original, size)
         elif owner.kind == "stack" and owner.rank == frame.rank.rank:
-            found = self._in_frame(frame, name, signed(address - frame.activation.cfa))
-        return found if found is not None and self.address(frame, found) == address else None
+            place = self._in_frame(frame, name, signed(address - frame.activation.cfa))
+        return place if place is not None and self.address(frame, place) == address else None
 
     def _in_frame(self, frame: UserFrame, name: str, distance: int) -> Optional[InFrame]:
         locals_at = self._locals_at(frame)

@@ -31,16 +31,16 @@ def parts(types: TypeTable, index: int) -> Iterator[ScalarPart]:
 
 
 def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[ScalarPart]:
-    found = types.strip(index)
-    if isinstance(found, (Base, Enum, Pointer)):
-        yield ScalarPart(path, offset, found)
-    elif isinstance(found, Struct):
-        for member in found.members:
+    bare = types.strip(index)
+    if isinstance(bare, (Base, Enum, Pointer)):
+        yield ScalarPart(path, offset, bare)
+    elif isinstance(bare, Struct):
+        for member in bare.members:
             if not member.bit_size and member.location is None:
                 inner = path if member.is_base or not member.name else f"{path}.{member.name}"
                 yield from _parts(types, member.type, inner, offset + member.offset)
-    elif isinstance(found, Array) and found.data_location is None:
-        yield from _elements(types, found, path, offset)
+    elif isinstance(bare, Array) and bare.data_location is None:
+        yield from _elements(types, bare, path, offset)
 
 
 def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[ScalarPart]:

@@ -52,8 +52,8 @@ def _decoded(target: Target, runtime: str) -> RankTable:
 
 
 def _without_registry(target: Target) -> Optional[RankTable]:
-    found = (decoder(target) for decoder in _decoders())
-    return next((table for table in found if table is not None), None)
+    tables = (decoder(target) for decoder in _decoders())
+    return next((table for table in tables if table is not None), None)
 
 
 def _decoders() -> Iterator[Callable[[Target], Optional[RankTable]]]:

@@ -33,20 +33,20 @@ def communicators(target: Target, table: RankTable) -> Communicators:
 
         waited = {rank.waiting.communicator for rank in table.ranks if rank.waiting is not None}
         return Requests(target, table).members(waited - {0})
-    found: Communicators = members_of_world(table)
+    members_of: Communicators = members_of_world(table)
     unnamed = (rank.waiting is not None and rank.waiting.communicator == OF_WORLD for rank in table.ranks)
     if table.evidence.tier == REGISTRY and any(unnamed):
-        found[OF_WORLD] = tuple(range(table.rank_count))
+        members_of[OF_WORLD] = tuple(range(table.rank_count))
     attempts: dict[int, int] = {}
     for rank, waiting in _waiting(table):
         number = waiting.communicator
-        if (number in found and number != OF_WORLD) or attempts.get(number, 0) >= MOST_ATTEMPTS:
+        if (number in members_of and number != OF_WORLD) or attempts.get(number, 0) >= MOST_ATTEMPTS:
             continue
         attempts[number] = attempts.get(number, 0) + 1
         members = _members(target, table, rank)
         if members is not None:
-            found[number] = members
-    return found
+            members_of[number] = members
+    return members_of
 
 
 def own_communicator(target: Target, table: RankTable, rank: Rank) -> Communicators:

@@ -98,8 +98,8 @@ def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedE
     """Every ELF file that is mapped from its beginning."""
     paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0 and mapping.path.startswith("/")}
     files = [mapping for mapping in maps if mapping.start in paths and mapping.readable and not _is_anonymous(mapping)]
-    found = (_header(target, start) for start in _with_magic(target, [mapping.start for mapping in files]))
-    return [(elf, paths[elf.base]) for elf in found if elf is not None]
+    headers = (_header(target, start) for start in _with_magic(target, [mapping.start for mapping in files]))
+    return [(elf, paths[elf.base]) for elf in headers if elf is not None]
 
 
 def _identity(target: Target, elf: LoadedElf) -> Identity:

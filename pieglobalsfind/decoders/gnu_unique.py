@@ -35,7 +35,7 @@ def with_unique(
     target: Target, objects: Sequence[Object], placements: Mapping[int, tuple[Placement, ...]]
 ) -> dict[int, tuple[Placement, ...]]:
     """The placements of ranks whose copies are files in one namespace: the special goes before the general."""
-    found = dict(placements)
+    moved_placements = dict(placements)
     for elf_object in objects:
         copies = {
             rank: rebase.copy
@@ -44,8 +44,8 @@ def with_unique(
             if isinstance(rebase, Rebase) and rebase.object == elf_object.index
         }
         for rank, moved in redirections(target, elf_object, LoadedElf(target.read, elf_object.base), copies).items():
-            found[rank] = (*moved, *found[rank])
-    return found
+            moved_placements[rank] = (*moved, *moved_placements[rank])
+    return moved_placements
 
 
 def redirections(
@@ -55,26 +55,31 @@ def redirections(
     named = list(_named(target, loaded))
     if not named:
         return dict.fromkeys(copies, ())
-    words = {rank: read_many(target, [(copy + one.slot, 8) for one in named]) for rank, copy in copies.items()}
-    storage = {
-        rank: [int.from_bytes(word, "little") - one.addend if word else None for word, one in zip(found, named)]
-        for rank, found in words.items()
+    words = {
+        rank: read_many(target, [(copy + variable.slot, 8) for variable in named]) for rank, copy in copies.items()
     }
-    users = Counter(at for found in storage.values() for at in set(found))
+    storage = {
+        rank: [
+            int.from_bytes(word, "little") - variable.addend if word else None
+            for word, variable in zip(rank_words, named)
+        ]
+        for rank, rank_words in words.items()
+    }
+    users = Counter(at for places in storage.values() for at in set(places))
     return {
         rank: tuple(
             Redirect(
                 elf_object.index,
-                elf_object.base + one.variable,
-                one.size,
+                elf_object.base + variable.variable,
+                variable.size,
                 at,
-                copies[rank] + one.slot if one.is_got else 0,
+                copies[rank] + variable.slot if variable.is_got else 0,
                 users[at] > 1,
             )
-            for one, at in zip(named, found)
+            for variable, at in zip(named, places)
             if at is not None
         )
-        for rank, found in storage.items()
+        for rank, places in storage.items()
     }
 
 
@@ -86,7 +91,7 @@ def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
         return
     start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
-    for (offset, kind, _, addend), found in zip(rows, symbols):
-        _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
+    for (offset, kind, _, addend), entry in zip(rows, symbols):
+        _, info, _, section, value, length = struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE))
         if section and (info >> 4, info & 0xF) == (STB_GNU_UNIQUE, STT_OBJECT) and offset < loaded.span:
             yield Named(offset - loaded.low, addend, kind == kinds.glob_dat, value - loaded.low, length)

@@ -67,18 +67,18 @@ def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Desc
                 places = {name: loaded.symbol(name) for name in DESCRIPTIONS}
                 if None in places.values() and "/libpthread" in mapping.path:
                     places = _unexported(target, mapping.path, loaded)
-                found = {name: _description(target, at or 0) for name, at in places.items()}
-                for name in (STATIC_OFFSET, *OF_LIST) if found else ():
+                described = {name: _description(target, at or 0) for name, at in places.items()}
+                for name in (STATIC_OFFSET, *OF_LIST) if described else ():
                     place = loaded.symbol(name)
                     if place is not None:
-                        found[name] = _description(target, place)
-                size = loaded.symbol(SIZE) if found else None
+                        described[name] = _description(target, place)
+                size = loaded.symbol(SIZE) if described else None
                 if size is not None:
-                    found[SIZE] = _number(target, size), 0
+                    described[SIZE] = _number(target, size), 0
             except (ObjectFileError, MemoryUnreadable):
                 continue
-            if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
-                return found
+            if described and all(bits and offset < LARGEST_OFFSET for bits, offset in described.values()):
+                return described
     return None
 
 
@@ -93,8 +93,8 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
     if file is None:
         return {}
     with open_elf(file) as elf:
-        found = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
-    return {name: found[name][0] for name in DESCRIPTIONS} if len(found) == len(DESCRIPTIONS) else {}
+        places = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
+    return {name: places[name][0] for name in DESCRIPTIONS} if len(places) == len(DESCRIPTIONS) else {}
 
 
 def control_blocks(
@@ -107,13 +107,13 @@ def control_blocks(
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
     listed = listed_blocks(target, maps, described)
     addresses = dict.fromkeys((*(_searched(target, maps, stacks) if processor.self_at is not None else ()), *listed))
-    found = []
+    blocks = []
     for address in addresses:
         tid = _number(target, address + described[TID][1])
         mapping = mapping_at(maps, address)
         if tid > 0 and mapping is not None and _is_block(target, processor, address, address in listed):
-            found.append(ControlBlock(tid, address, mapping))
-    return _apart(found)
+            blocks.append(ControlBlock(tid, address, mapping))
+    return _apart(blocks)
 
 
 def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[int]) -> Iterator[int]:
@@ -128,8 +128,8 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[i
 def listed_blocks(target: Target, maps: Sequence[MemoryMapping], described: Described) -> tuple[int, ...]:
     """The threads in libc's lists; none where their description is not whole, or a list is being changed."""
     lists = _lists(target, maps) if all(name in described for name in OF_LIST) else 0
-    found = (_of_list(target, described, lists + described[head][1]) for head in (HEADS if lists else ()))
-    return tuple(address for addresses in found for address in addresses)
+    lists_of_threads = (_of_list(target, described, lists + described[head][1]) for head in (HEADS if lists else ()))
+    return tuple(address for addresses in lists_of_threads for address in addresses)
 
 
 def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
@@ -156,10 +156,10 @@ def _lists(target: Target, maps: Sequence[MemoryMapping]) -> int:
     return 0
 
 
-def _apart(found: Sequence[ControlBlock]) -> list[ControlBlock]:
+def _apart(blocks: Sequence[ControlBlock]) -> list[ControlBlock]:
     """In order of address; of a mapping that several share each has what is its own, up to the end of its page."""
     apart: list[ControlBlock] = []
-    for control_block in sorted(found, key=lambda block: block.address):
+    for control_block in sorted(blocks, key=lambda block: block.address):
         start = control_block.mapping.start
         if apart and start <= apart[-1].address:
             before = apart[-1]

@@ -66,7 +66,7 @@ class KnownRanks:
         if marks != self.marks or None in marks:
             return None
         contexts = _words(target, [rank.context_at for rank in self.table.ranks])
-        if any(word is None and one.context_at for word, one in zip(contexts, self.table.ranks)):
+        if any(word is None and rank.context_at for word, rank in zip(contexts, self.table.ranks)):
             return None
         current = set(_words(target, self.table.currents)) if self.table.runtime == AMPI else set()
         ranks = tuple(_now(rank, word, rank.thread in current) for rank, word in zip(self.table.ranks, contexts))
@@ -157,5 +157,5 @@ def _marks(target: Target, table: RankTable) -> Marks:
 
 
 def _words(target: Target, places: Sequence[int]) -> list[Optional[int]]:
-    found = read_many(target, [(place, WORD) for place in places])
-    return [None if data is None else int.from_bytes(data, "little") for data in found]
+    words = read_many(target, [(place, WORD) for place in places])
+    return [None if data is None else int.from_bytes(data, "little") for data in words]

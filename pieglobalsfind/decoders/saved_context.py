@@ -44,16 +44,16 @@ def registers(target: Target, kind: str, address: int) -> Registers:
     why = ""
     believed: list[Registers] = []
     for layout in processor.contexts[kind]:
-        found = _read(target, kind, address, layout)
+        values = _read(target, kind, address, layout)
         if kind == "jmp_buf":
             guard = pointer_guard(target, maps)
-            found.update((number, processor.demangle(found[number], guard)) for number in processor.mangled)
-        found[processor.pc] &= processor.code_mask
-        found = processor.resumed(target.read, found)
-        wrong = _wrong(maps, processor, address, found)
+            values.update((number, processor.demangle(values[number], guard)) for number in processor.mangled)
+        values[processor.pc] &= processor.code_mask
+        values = processor.resumed(target.read, values)
+        wrong = _wrong(maps, processor, address, values)
         why = why or wrong
         if not wrong:
-            believed.append(found)
+            believed.append(values)
     if not believed:
         raise RanklensError(f"what lies at {address:#x} is not a {kind} of a suspended thread, {why}")
     return next((one for one in believed if is_return_address(target, processor, one[processor.pc])), believed[0])
@@ -72,9 +72,9 @@ def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
     }
 
 
-def _wrong(maps: Sequence[MemoryMapping], processor: Processor, address: int, found: Registers) -> str:
+def _wrong(maps: Sequence[MemoryMapping], processor: Processor, address: int, values: Registers) -> str:
     """Why registers can't be those of a suspended thread; "" if they can."""
-    pointer, pc = found[processor.stack_pointer], found[processor.pc]
+    pointer, pc = values[processor.stack_pointer], values[processor.pc]
     stack, code = mapping_at(maps, pointer), mapping_at(maps, pc)
     if address % WORD or pointer % WORD:
         return "it is not aligned"
@@ -103,17 +103,17 @@ def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
     glibc takes it from there at start (elf/rtld.c, security_init), so no thread's registers are needed. Raises
     `RanklensError` if the auxiliary vector, or what it leads to, can't be read.
     """
-    found = guard_places(target, maps)
-    if found is not None:
+    guard = guard_places(target, maps)
+    if guard is not None:
         with suppress(MemoryUnreadable):
-            return int.from_bytes(target.read(found[1] + WORD, WORD), "little")
+            return int.from_bytes(target.read(guard[1] + WORD, WORD), "little")
     raise RanklensError("the guard that mangles a jmp_buf can't be read", "the first thread's stack can't be read")
 
 
 def guard_places(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, int]]:
     """Where the auxiliary vector says where the random bytes are, and where these are; None if it can't be found."""
-    found = (_random_bytes(target, stack) for stack in _stacks(maps))
-    return next((one for one in found if one is not None), None)
+    random_bytes = (_random_bytes(target, stack) for stack in _stacks(maps))
+    return next((data for data in random_bytes if data is not None), None)
 
 
 def _stacks(maps: Sequence[MemoryMapping]) -> Iterator[MemoryMapping]:
@@ -139,8 +139,8 @@ def _as_far_as_readable(target: Target, start: int, end: int) -> bytes:
         return target.read(start, end - start)
     except MemoryUnreadable:
         pages = range(start, end, PAGE)
-        found = read_many(target, [(page, min(PAGE, end - page)) for page in pages])
-        return b"".join(data or bytes(min(PAGE, end - page)) for page, data in zip(pages, found))
+        pieces = read_many(target, [(page, min(PAGE, end - page)) for page in pages])
+        return b"".join(data or bytes(min(PAGE, end - page)) for page, data in zip(pages, pieces))
 
 
 def _aligned(data: bytes, pattern: bytes) -> Iterator[int]:
@@ -161,9 +161,9 @@ def _types(data: bytes, at: int, step: int) -> Iterator[int]:
     for place in range(at, at + step * MOST_PAIRS, step):
         if not 0 <= place <= len(data) - 16:
             return
-        (found,) = struct.unpack_from("<Q", data, place)
-        if found >= HIGHEST_TYPE:
+        (entry_type,) = struct.unpack_from("<Q", data, place)
+        if entry_type >= HIGHEST_TYPE:
             return
-        yield found
-        if found == AT_NULL:
+        yield entry_type
+        if entry_type == AT_NULL:
             return

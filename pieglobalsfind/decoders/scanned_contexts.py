@@ -41,7 +41,7 @@ def suspended(
 ) -> Mapping[int, NamedContext]:
     """By the index of a rank, its context, if only one is named, and of the form that most have."""
     named = list(_named(target, maps, processor))
-    stacks = {_start(maps, one.context) for one in named}
+    stacks = {_start(maps, claim.context) for claim in named}
     stacks.update(_start(maps, stack_pointer(thread, processor)) for thread in target.threads())
     claims: dict[int, set[NamedContext]] = {}
     for context in named:
@@ -49,13 +49,13 @@ def suspended(
         index = None if is_on_stack else rank_of(context.context)
         if index is not None:
             claims.setdefault(index, set()).add(context)
-    places = Counter(_start(maps, one.word) for several in claims.values() for one in several)
+    places = Counter(_start(maps, claim.word) for several in claims.values() for claim in several)
     contexts: dict[int, NamedContext] = {}
     for index, several in claims.items():
-        if len({one.context for one in several}) == 1:
-            contexts[index] = max(several, key=lambda one: places[_start(maps, one.word)])
-    layouts = Counter(one.layout for one in contexts.values()).most_common(1)
-    return {index: one for index, one in contexts.items() if one.layout == layouts[0][0]}
+        if len({claim.context for claim in several}) == 1:
+            contexts[index] = max(several, key=lambda claim: places[_start(maps, claim.word)])
+    layouts = Counter(claim.layout for claim in contexts.values()).most_common(1)
+    return {index: claim for index, claim in contexts.items() if claim.layout == layouts[0][0]}
 
 
 def _start(maps: Sequence[MemoryMapping], address: int) -> int:
@@ -86,7 +86,10 @@ def _words(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[tuple[int,
     left = MOST_SEARCHED
     writable = [mapping for mapping in maps if mapping.readable and mapping.writable]
     anonymous = [mapping for mapping in writable if not mapping.path]
-    low, high = min((one.start for one in anonymous), default=0), max((one.end for one in anonymous), default=0)
+    low, high = (
+        min((mapping.start for mapping in anonymous), default=0),
+        max((mapping.end for mapping in anonymous), default=0),
+    )
     for mapping in writable:
         for start, data in pieces(target, mapping.start, mapping.end):
             left -= len(data)

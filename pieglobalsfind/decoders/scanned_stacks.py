@@ -33,9 +33,9 @@ def with_stacks(target: Target, table: RankTable, maps: Sequence[MemoryMapping])
         return table
     on_threads = (stack_pointer(thread, table.processor) for thread in target.threads())
     index_of = partial(_rank_on, target, table, maps, code)
-    found = [(index_of(pointer), pointer) for pointer in on_threads]
-    claims = Counter(index for index, _ in found)
-    stacks = {index: pointer for index, pointer in found if index is not None and claims[index] == 1}
+    pointers = [(index_of(pointer), pointer) for pointer in on_threads]
+    claims = Counter(index for index, _ in pointers)
+    stacks = {index: pointer for index, pointer in pointers if index is not None and claims[index] == 1}
     contexts = suspended(target, maps, table.processor, index_of)
     ranks = []
     for at, rank in enumerate(table.ranks):
@@ -66,7 +66,7 @@ def _rank_on(
         return None
     start = -(-pointer // 8) * 8
     words = array("Q", read_or_none(target, start, min(mapping.end - start, NEAR)) or b"")
-    starts = [one[0] for one in code]
+    starts = [mapping[0] for mapping in code]
     entered = set()
     for word in words:
         first, end, index = code[bisect_right(starts, word) - 1]

@@ -120,8 +120,8 @@ class CodeFile:
         operations, count = POINTER(Operation)(), c_size_t()
         if lib.dwarf_frame_cfa(frame, byref(operations), byref(count)) != 0:
             return None
-        found = [operations[number] for number in range(count.value)]
-        cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr, self.processor)
+        steps = [operations[number] for number in range(count.value)]
+        cfa = _register_and_offset(steps[0]) if len(steps) == 1 else _in_linkage_table(steps, vaddr, self.processor)
         saved, is_last = {}, False
         room = (Operation * 3)()
         for register in (*self.processor.call_preserved, self.processor.return_address):

@@ -179,15 +179,15 @@ def text(address: Optional[int]) -> str:
     """The NUL-terminated string at an address that libdw returned, cut at `LONGEST_STRING` bytes."""
     if not address:
         return ""
-    found = ctypes.string_at(address)
-    return found[:LONGEST_STRING].decode("utf-8", "replace")
+    data = ctypes.string_at(address)
+    return data[:LONGEST_STRING].decode("utf-8", "replace")
 
 
 def inline_text(address: int, end: int) -> str:
     """The same of a string that lies in a section which ends there; "" if the string does not end in it."""
-    found, terminator, _ = ctypes.string_at(address, min(end - address, LONGEST_STRING + 1)).partition(b"\0")
-    is_whole = bool(terminator) or len(found) > LONGEST_STRING
-    return found[:LONGEST_STRING].decode("utf-8", "replace") if is_whole else ""
+    data, terminator, _ = ctypes.string_at(address, min(end - address, LONGEST_STRING + 1)).partition(b"\0")
+    is_whole = bool(terminator) or len(data) > LONGEST_STRING
+    return data[:LONGEST_STRING].decode("utf-8", "replace") if is_whole else ""
 
 
 def section_places(dwarf: Optional[int]) -> list[tuple[int, int]]:

@@ -78,11 +78,11 @@ class LineReader:
                     yield low, high, number
 
     def _ranges(self, die: Die) -> Iterator[tuple[int, int]]:
-        for one in self._reader.ranges(die):
+        for address_range in self._reader.ranges(die):
             self._ranges_read += 1
             if self._ranges_read > MOST_RANGES:
                 return
-            yield one
+            yield address_range
 
     def unit(self, address: int) -> Optional[Unit]:
         """The unit whose code lies at `address`, or None."""
@@ -96,8 +96,8 @@ class LineReader:
             return None
         if number not in self._tables:
             self._tables[number] = LineTable(self._units[number].skeleton)
-        found = self._tables[number].find(address)
-        return SourceLine(*found) if found is not None else None
+        line = self._tables[number].find(address)
+        return SourceLine(*line) if line is not None else None
 
     def function(self, address: int) -> Optional[str]:
         """The function (not the inlined one) whose code lies at `address`, named as its language does."""

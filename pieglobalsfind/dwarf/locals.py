@@ -61,12 +61,12 @@ class LocalReader:
         dies = self._file.active(vaddr)
         if not dies:
             return None
-        found: list[Local] = []
+        variables: list[Local] = []
         for die, call in zip(dies, self._file.calls(vaddr)):
             for local in self._in_scope(die, call, vaddr, 0):
-                if len(found) < MOST_LOCALS:
-                    found.append(local)
-        return LocalsAt(tuple(found), self._expressions.expression(dies[-1], dw.DW_AT_frame_base, vaddr))
+                if len(variables) < MOST_LOCALS:
+                    variables.append(local)
+        return LocalsAt(tuple(variables), self._expressions.expression(dies[-1], dw.DW_AT_frame_base, vaddr))
 
     def _in_scope(self, scope: Die, call: CallAt, vaddr: int, depth: int) -> Iterator[Local]:
         for die in self._reader.children(scope):

@@ -95,11 +95,11 @@ class Module:
     def call_frame_tables(self) -> tuple[int, ...]:
         """Dwarf_CFI handles of .eh_frame and .debug_frame, those that there are; they live as long as the module."""
         bias = c_uint64()
-        found = (
+        calls = (
             self.lib.dwfl_module_eh_cfi(self._module, byref(bias)),
             self.lib.dwfl_module_dwarf_cfi(self._module, byref(bias)),
         )
-        return tuple(one for one in found if one)
+        return tuple(call for call in calls if call)
 
     def units(self) -> tuple[Unit, ...]:
         """Every unit, in the order of the file; what is split from it is looked for once."""

@@ -43,24 +43,26 @@ def type_name(types: Types, index: int, language: str = "C", declarator: str = "
     if language == "Fortran":
         return fortran_name(types, index, depth)
     types = NameParts(types) if depth == 0 else types
-    found = types[index]
+    target_type = types[index]
     if depth > DEEPEST:
         return "..." + declarator
-    if isinstance(found, Qualified):
-        return qualified_name(types, found, language, declarator, depth)
-    if isinstance(found, Pointer):
-        inner = found.kind + declarator
-        return type_name(types, found.target, language, in_parentheses(types, found.target, inner), depth + 1)
-    if isinstance(found, MemberPointer):
-        container = type_name(types, found.container, language, "", depth + 1)
-        inner = in_parentheses(types, found.target, f"{container}::*{declarator}")
-        return type_name(types, found.target, language, inner, depth + 1)
-    if isinstance(found, Array):
-        return array_name(types, found, language, declarator, depth)
-    if isinstance(found, Function):
-        inner = declarator + _c_parameters(types, found, language, depth)
-        return type_name(types, found.result, language, inner, depth + 1)
-    return spaced(plain_name(found, language), declarator)
+    if isinstance(target_type, Qualified):
+        return qualified_name(types, target_type, language, declarator, depth)
+    if isinstance(target_type, Pointer):
+        inner = target_type.kind + declarator
+        return type_name(
+            types, target_type.target, language, in_parentheses(types, target_type.target, inner), depth + 1
+        )
+    if isinstance(target_type, MemberPointer):
+        container = type_name(types, target_type.container, language, "", depth + 1)
+        inner = in_parentheses(types, target_type.target, f"{container}::*{declarator}")
+        return type_name(types, target_type.target, language, inner, depth + 1)
+    if isinstance(target_type, Array):
+        return array_name(types, target_type, language, declarator, depth)
+    if isinstance(target_type, Function):
+        inner = declarator + _c_parameters(types, target_type, language, depth)
+        return type_name(types, target_type.result, language, inner, depth + 1)
+    return spaced(plain_name(target_type, language), declarator)
 
 
 def spaced(name: str, declarator: str) -> str:
@@ -68,26 +70,26 @@ def spaced(name: str, declarator: str) -> str:
     return f"{name} {declarator}" if declarator else name
 
 
-def plain_name(found: object, language: str) -> str:
+def plain_name(named: object, language: str) -> str:
     """The name of a type that has one; C says `struct`, `union` and `enum` with it."""
-    if isinstance(found, (Struct, Enum)):
-        kind = found.kind if isinstance(found, Struct) else "enum"
-        if not found.name:
+    if isinstance(named, (Struct, Enum)):
+        kind = named.kind if isinstance(named, Struct) else "enum"
+        if not named.name:
             return f"{kind} {{...}}"
-        return found.name if language == "C++" else f"{kind} {found.name}"
-    if isinstance(found, CharacterType):
-        return "character(:)" if found.length_at is not None else f"character({found.size})"
-    return str(getattr(found, "name", "")) or "?"
+        return named.name if language == "C++" else f"{kind} {named.name}"
+    if isinstance(named, CharacterType):
+        return "character(:)" if named.length_at is not None else f"character({named.size})"
+    return str(getattr(named, "name", "")) or "?"
 
 
 def in_parentheses(types: Types, target: int, declarator: str) -> str:
     """`*` binds less than `[]` and `()`: put it in parentheses before those."""
-    found = types[target]
+    target_type = types[target]
     for _ in range(DEEPEST):
-        if not isinstance(found, Qualified):
+        if not isinstance(target_type, Qualified):
             break
-        found = types[found.target]
-    return f"({declarator})" if isinstance(found, (Array, Function)) else declarator
+        target_type = types[target_type.target]
+    return f"({declarator})" if isinstance(target_type, (Array, Function)) else declarator
 
 
 def qualified_name(types: Types, qualified: Qualified, language: str, declarator: str, depth: int) -> str:
@@ -133,24 +135,24 @@ def _c_parameters(types: Types, function: Function, language: str, depth: int) -
 
 def fortran_name(types: Types, index: int, depth: int = 0) -> str:
     """`real(kind=8), allocatable (:,:)`, `integer(kind=4) (10)`, `Type field`."""
-    found = types[index]
+    named = types[index]
     if depth > DEEPEST:
         return "..."
-    if isinstance(found, Array):
-        element = fortran_name(types, found.element, depth + 1)
-        kind = ", allocatable" if found.allocated is not None else ""
-        return f"{element}{kind} ({','.join(fortran_bounds(found))})"
-    if isinstance(found, Pointer):
-        return f"PTR TO -> ( {fortran_name(types, found.target, depth + 1)} )"
-    if isinstance(found, Qualified):
-        return fortran_name(types, found.target, depth + 1)
-    if isinstance(found, Function):
+    if isinstance(named, Array):
+        element = fortran_name(types, named.element, depth + 1)
+        kind = ", allocatable" if named.allocated is not None else ""
+        return f"{element}{kind} ({','.join(fortran_bounds(named))})"
+    if isinstance(named, Pointer):
+        return f"PTR TO -> ( {fortran_name(types, named.target, depth + 1)} )"
+    if isinstance(named, Qualified):
+        return fortran_name(types, named.target, depth + 1)
+    if isinstance(named, Function):
         return "PROCEDURE"
-    if isinstance(found, Struct):
-        return f"Type {found.name}"
-    if isinstance(found, CharacterType):
-        return "character*(:)" if found.length_at is not None else f"character*{found.size}"
-    return found.name if isinstance(found, (Base, Void, Enum)) else plain_name(found, "Fortran")
+    if isinstance(named, Struct):
+        return f"Type {named.name}"
+    if isinstance(named, CharacterType):
+        return "character*(:)" if named.length_at is not None else f"character*{named.size}"
+    return named.name if isinstance(named, (Base, Void, Enum)) else plain_name(named, "Fortran")
 
 
 def fortran_bounds(array: Array) -> list[str]:

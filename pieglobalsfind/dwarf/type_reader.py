@@ -390,21 +390,21 @@ def settle(start: int, types: dict[int, Type], levels: dict[int, int], read: Cal
                 levels[index], types[index] = 0, Void(reason="there are too many types within one another")
 
 
-def with_size(found: Type, types: dict[int, Type]) -> Type:
+def with_size(incomplete: Type, types: dict[int, Type]) -> Type:
     """An array's size from its dimensions, where DWARF leaves it out."""
-    if not isinstance(found, Array) or found.size:
-        return found
-    if found.data_location is not None:
-        return replace(found, size=40 + 24 * len(found.dimensions))  # gfortran's descriptor (libgfortran.h)
-    size = size_of(found.element, types)
-    for dimension in found.dimensions:
+    if not isinstance(incomplete, Array) or incomplete.size:
+        return incomplete
+    if incomplete.data_location is not None:
+        return replace(incomplete, size=40 + 24 * len(incomplete.dimensions))  # gfortran's descriptor (libgfortran.h)
+    size = size_of(incomplete.element, types)
+    for dimension in incomplete.dimensions:
         size *= dimension.count if isinstance(dimension.count, int) else 0
-    return replace(found, size=size if size <= LARGEST_SIZE else 0)
+    return replace(incomplete, size=size if size <= LARGEST_SIZE else 0)
 
 
 def size_of(index: int, types: dict[int, Type]) -> int:
     """Return a type's size in bytes, 0 for functions."""
-    found = types[index]
-    while isinstance(found, (Typedef, Qualified)):
-        found = types[found.target]
-    return 0 if isinstance(found, Function) else found.size
+    bare = types[index]
+    while isinstance(bare, (Typedef, Qualified)):
+        bare = types[bare.target]
+    return 0 if isinstance(bare, Function) else bare.size

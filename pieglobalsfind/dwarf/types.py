@@ -209,24 +209,24 @@ Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, CharacterType, E
 Type = Union[Bare, Typedef, Qualified]
 
 
-def by_value(found: Type) -> tuple[int, ...]:
+def by_value(outer: Type) -> tuple[int, ...]:
     """The types whose bytes lie within an object of this type."""
-    if isinstance(found, Struct):
-        return tuple(member.type for member in found.members)
-    if isinstance(found, Array):
-        return (found.element,)
-    return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
+    if isinstance(outer, Struct):
+        return tuple(member.type for member in outer.members)
+    if isinstance(outer, Array):
+        return (outer.element,)
+    return (outer.target,) if isinstance(outer, (Typedef, Qualified)) else ()
 
 
-def named_by(found: Type) -> tuple[int, ...]:
+def named_by(outer: Type) -> tuple[int, ...]:
     """All types that this one is made of or points to."""
-    if isinstance(found, Pointer):
-        return (found.target,)
-    if isinstance(found, MemberPointer):
-        return found.target, found.container
-    if isinstance(found, Struct):
-        return *by_value(found), *found.arguments
-    return (found.result, *found.parameters) if isinstance(found, Function) else by_value(found)
+    if isinstance(outer, Pointer):
+        return (outer.target,)
+    if isinstance(outer, MemberPointer):
+        return outer.target, outer.container
+    if isinstance(outer, Struct):
+        return *by_value(outer), *outer.arguments
+    return (outer.result, *outer.parameters) if isinstance(outer, Function) else by_value(outer)
 
 
 Place = Optional[tuple[int, int]]  # offset and type of a member
@@ -260,11 +260,11 @@ class TypeTable:
         known = self._bare.get(index)
         if known is not None:
             return known
-        found = self.types[index]
-        while isinstance(found, (Typedef, Qualified)):
-            found = self.types[found.target]
-        self._bare[index] = found
-        return found
+        bare = self.types[index]
+        while isinstance(bare, (Typedef, Qualified)):
+            bare = self.types[bare.target]
+        self._bare[index] = bare
+        return bare
 
     def kept(self, make: Callable[[TypeTable, int], Kept], index: int) -> Kept:
         """What a pure function makes of a type, made once."""
@@ -311,8 +311,8 @@ class TypeTable:
 
     def size(self, index: int) -> int:
         """Size in bytes of an object of this type; 0 for functions, void and arrays of unknown length."""
-        found = self.strip(index)
-        return 0 if isinstance(found, Function) else found.size
+        bare = self.strip(index)
+        return 0 if isinstance(bare, Function) else bare.size
 
 
 class Variable(NamedTuple):  # a dataclass takes five times as long to make, and there are tens of thousands

@@ -130,7 +130,7 @@ class VariableReader:
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
         # units of types first: they say in which namespaces the types of variables are
-        units = sorted(self._list, key=lambda one: not one.holds_type)
+        units = sorted(self._list, key=lambda unit: not unit.holds_type)
         rows = [row for unit in units for row in self._rows(unit)]
         variables = [self._placed(row, scope, declared) for row, scope, declared in rows]
         fixed = in_order([row for row in variables if row.address is not None], ADDRESS)
@@ -173,9 +173,9 @@ class VariableReader:
     def _walk(self, unit: Die) -> Iterator[Found]:
         for die, tag, scope in walk(self._reader, unit, ANYWHERE, self._enter):
             if tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
-                found = self._variable(die, tag, scope)
-                if found is not None:
-                    yield found
+                variable = self._variable(die, tag, scope)
+                if variable is not None:
+                    yield variable
 
     def _enter(self, die: Die, tag: int, scope: Scope) -> Optional[Scope]:
         """The scope inside a DIE, or None where no variable of static storage can be."""
@@ -327,10 +327,10 @@ class VariableReader:
 
     def _parameters(self, function_told: FunctionTold) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        found = list(islice(self.types.parameters(function_told.die), MOST_PARAMETERS))
-        if not found and function_told.declared is not None:  # as link-time optimization leaves it
-            found = list(islice(self.types.parameters(function_told.declared), MOST_PARAMETERS))
-        return ", ".join(type_name(self._table, one, "C++") for one in found)
+        parameters = list(islice(self.types.parameters(function_told.die), MOST_PARAMETERS))
+        if not parameters and function_told.declared is not None:  # as link-time optimization leaves it
+            parameters = list(islice(self.types.parameters(function_told.declared), MOST_PARAMETERS))
+        return ", ".join(type_name(self._table, parameter, "C++") for parameter in parameters)
 
 
 def in_order(variables: list[Variable], place: int) -> list[Variable]:

@@ -42,8 +42,8 @@ def demangle(name: str) -> str:
     """`_ZN3app3runEv` -> `app::run()`; `__solver_MOD_step` (gfortran) -> `solver::step`; others as they are."""
     if name.startswith("_Z") and len(name) < 4096:
         call = _demangler()
-        found = call(name.encode()) if call else None
-        return found.decode("utf-8", "replace") if found else name
+        demangled = call(name.encode()) if call else None
+        return demangled.decode("utf-8", "replace") if demangled else name
     module = _MODULE_PROCEDURE.fullmatch(name)
     return f"{module.group(1)}::{module.group(2)}" if module else name
 

@@ -250,7 +250,7 @@ class ElfFile:
         strings = b""
         if names < count and raw[names][4] + raw[names][5] <= self.size:
             strings = self.read(raw[names][4], raw[names][5])
-        return tuple(Section(string_at(strings, one[0]), *one[1:]) for one in raw)
+        return tuple(Section(string_at(strings, header[0]), *header[1:]) for header in raw)
 
     def section(self, name: str) -> Optional[Section]:
         """The first section of that name, or None."""
@@ -276,14 +276,14 @@ class ElfFile:
         """The build-id, b"" if there is none."""
         for header in self.program_headers:
             if header.type == PT_NOTE and header.offset + header.file_size <= self.size:
-                found = build_id_in(self.read(header.offset, header.file_size), self.header.order, header.align)
-                if found:
-                    return found
+                build_id = build_id_in(self.read(header.offset, header.file_size), self.header.order, header.align)
+                if build_id:
+                    return build_id
         for note in self.sections:  # relocatable files and some debug files have no program headers for them
             if note.type == SHT_NOTE and note.offset + note.size <= self.size:
-                found = build_id_in(self.section_bytes(note), self.header.order, note.align)
-                if found:
-                    return found
+                build_id = build_id_in(self.section_bytes(note), self.header.order, note.align)
+                if build_id:
+                    return build_id
         return b""
 
     @cached_property
@@ -296,7 +296,7 @@ class ElfFile:
 
     def dynamic_value(self, tag: int) -> Optional[int]:
         """The value of the first entry with this tag, or None."""
-        return next((value for found, value in self.dynamic if found == tag), None)
+        return next((value for found_tag, value in self.dynamic if found_tag == tag), None)
 
     @cached_property
     def tls(self) -> Optional[ProgramHeader]:
@@ -306,12 +306,12 @@ class ElfFile:
 
 def parse_dynamic(data: bytes, order: str) -> tuple[tuple[int, int], ...]:
     """The (tag, value) pairs in `data` before DT_NULL."""
-    found = []
+    entries = []
     for tag, value in struct.iter_unpack(order + "QQ", data[: len(data) - len(data) % 16]):
         if tag == 0:
             break
-        found.append((tag, value))
-    return tuple(found)
+        entries.append((tag, value))
+    return tuple(entries)
 
 
 def open_elf(path: str) -> ElfFile:

@@ -109,9 +109,9 @@ class LoadedElf:
         for header in self.program_headers:
             if header.type == PT_NOTE and header.memory_size <= LARGEST_NOTE:
                 notes = self._try(self.load_bias + header.vaddr, header.memory_size)
-                found = build_id_in(notes, self.header.order, header.align)
-                if found:
-                    return found
+                build_id = build_id_in(notes, self.header.order, header.align)
+                if build_id:
+                    return build_id
         return b""
 
     @cached_property
@@ -125,14 +125,14 @@ class LoadedElf:
 
     def symbol(self, name: str) -> Optional[int]:
         """The address of a symbol that it defines in .dynsym, or None."""
-        found = self.symbol_extent(name)
-        return found[0] if found is not None else None
+        extent = self.symbol_extent(name)
+        return extent[0] if extent is not None else None
 
     def symbol_extent(self, name: str) -> Optional[tuple[int, int]]:
         """The address and the size of a symbol that it defines in .dynsym, or None."""
         encoded = name.encode()
-        found = self._gnu_hash(encoded) if DT_GNU_HASH in self.dynamic else self._sysv_hash(encoded)
-        return (self.load_bias + found[0], found[1]) if found is not None else None
+        extent = self._gnu_hash(encoded) if DT_GNU_HASH in self.dynamic else self._sysv_hash(encoded)
+        return (self.load_bias + extent[0], extent[1]) if extent is not None else None
 
     def _try(self, address: int, size: int) -> bytes:
         try:
@@ -182,9 +182,9 @@ class LoadedElf:
             if not chain:
                 return None
             if chain[0] | 1 == hashed | 1:
-                found = self._defined(index, name)
-                if found is not None:
-                    return found
+                extent = self._defined(index, name)
+                if extent is not None:
+                    return extent
             if chain[0] & 1:
                 return None
         return None
@@ -196,14 +196,14 @@ class LoadedElf:
         head = self._words("II", table)
         if not head or not head[0]:
             return None
-        found = self._words("I", table + 8 + 4 * (sysv_hash(name) % head[0]))
+        words = self._words("I", table + 8 + 4 * (sysv_hash(name) % head[0]))
         for _ in range(LONGEST_CHAIN):
-            if not found or not found[0]:
+            if not words or not words[0]:
                 return None
-            value = self._defined(found[0], name)
+            value = self._defined(words[0], name)
             if value is not None:
                 return value
-            found = self._words("I", table + 8 + 4 * (head[0] + found[0]))
+            words = self._words("I", table + 8 + 4 * (head[0] + words[0]))
         return None
 
     def _defined(self, index: int, name: bytes) -> Optional[tuple[int, int]]:

@@ -105,7 +105,7 @@ class SymbolTable:
         """As bytes, in this machine's byte order."""
         arrays = (self._starts, self._ends, self._sizes, self._names)
         head = struct.pack("=QQ", len(self._starts), len(self._text))
-        return b"".join([head, *(one.tobytes() for one in arrays), self._text])
+        return b"".join([head, *(column.tobytes() for column in arrays), self._text])
 
     @classmethod
     def decode(cls, data: bytes) -> SymbolTable:
@@ -117,9 +117,9 @@ class SymbolTable:
             raise ValueError("no symbols")
         starts, ends, sizes, names = array("Q"), array("Q"), array("Q"), array("I")
         at = 16
-        for one in (starts, ends, sizes, names):
-            one.frombytes(data[at : at + count * one.itemsize])
-            at += count * one.itemsize
+        for column in (starts, ends, sizes, names):
+            column.frombytes(data[at : at + count * column.itemsize])
+            at += count * column.itemsize
         text = data[at:]
         if count and (max(names) >= text_size or not text.endswith(b"\0")):
             raise ValueError("no symbols")
@@ -170,11 +170,11 @@ def _tables(elf: ElfFile, debug: Optional[ElfFile]) -> Iterator[tuple[bytes, byt
     for file in (elf, debug):
         full = [section for section in file.sections if section.type == SHT_SYMTAB] if file else []
         if file is not None and full:
-            yield from (_section_table(file, one) for one in full)
+            yield from (_section_table(file, section) for section in full)
             return
     exported = [section for section in elf.sections if section.type == SHT_DYNSYM]
     if exported:
-        yield from (_section_table(elf, one) for one in exported)
+        yield from (_section_table(elf, section) for section in exported)
     elif elf.dynamic_value(DT_SYMTAB) is not None:
         yield _dynamic_table(elf)
 
@@ -229,29 +229,29 @@ def _is_mark(kind: int, name: bytes) -> bool:
 def _extents(elf: ElfFile) -> list[tuple[int, int]]:
     """[start, end) of the sections (else of the segments) that a symbol without size may cover, ascending."""
     code = SHF_ALLOC | SHF_EXECINSTR
-    found = [
+    ranges = [
         (section.address, section.address + section.size) for section in elf.sections if section.flags & code == code
     ]
-    found += [
+    ranges += [
         (section.address, section.address + section.size)
         for section in elf.sections
         if section.flags & code == SHF_ALLOC
     ]
-    return sorted(found or [(segment.vaddr, segment.end) for segment in elf.segments])
+    return sorted(ranges or [(segment.vaddr, segment.end) for segment in elf.segments])
 
 
 def _sorted_table(candidates: Iterable[Candidate], extents: Sequence[tuple[int, int]]) -> SymbolTable:
-    kept = list(_best(sorted(candidates, key=lambda one: one[:3])))
-    starts = [one[0] for one in kept]
+    kept = list(_best(sorted(candidates, key=lambda candidate: candidate[:3])))
+    starts = [symbol[0] for symbol in kept]
     bounds = [start for start, _ in extents]
     ends = [
         min(start + size, (1 << 64) - 1) if size else _end_of(start, starts, extents, bounds)
         for start, size, _, _ in kept
     ]
-    text = b"\0".join(one[3] for one in kept) + b"\0"
-    offsets = accumulate((len(one[3]) + 1 for one in kept[:-1]), initial=0)
+    text = b"\0".join(symbol[3] for symbol in kept) + b"\0"
+    offsets = accumulate((len(symbol[3]) + 1 for symbol in kept[:-1]), initial=0)
     names = array("I", offsets if kept else ())
-    return SymbolTable(array("Q", starts), array("Q", ends), array("Q", (one[1] for one in kept)), names, text)
+    return SymbolTable(array("Q", starts), array("Q", ends), array("Q", (symbol[1] for symbol in kept)), names, text)
 
 
 def _best(ordered: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -263,13 +263,13 @@ def _best(ordered: Sequence[Candidate]) -> Iterator[Candidate]:
         end = at
         while end < len(ordered) and ordered[end][0] == start:
             end += 1
-        group = sorted(ordered[at:end], key=lambda one: one[2], reverse=True)
+        group = sorted(ordered[at:end], key=lambda symbol: symbol[2], reverse=True)
         same: list[Candidate] = []
         largest = -1
-        for one in group:
-            if one[1] > largest and (one[1] or start >= reach):
-                same.append(one)
-                largest = one[1]
+        for candidate in group:
+            if candidate[1] > largest and (candidate[1] or start >= reach):
+                same.append(candidate)
+                largest = candidate[1]
         yield from reversed(same)
         reach = max(reach, start + max(largest, 0))
         at = end

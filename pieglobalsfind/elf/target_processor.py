@@ -17,7 +17,7 @@ from pieglobalsfind.target import Target
 
 def processor_of_target(target: Target) -> Processor:
     """The table of the target's processor; raises `TargetError` if no mapped file tells it."""
-    found: dict[int, Processor] = {}
+    by_machine: dict[int, Processor] = {}
     for mapping in target.maps():
         if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
@@ -25,8 +25,8 @@ def processor_of_target(target: Target) -> Processor:
             except (MemoryUnreadable, ObjectFileError):
                 continue
             if machine in PROCESSORS:
-                found[machine] = PROCESSORS[machine]
-    emulated = [processor for processor in found.values() if processor.kernel_name != os.uname().machine]
-    for processor in (*emulated, *found.values()):
+                by_machine[machine] = PROCESSORS[machine]
+    emulated = [processor for processor in by_machine.values() if processor.kernel_name != os.uname().machine]
+    for processor in (*emulated, *by_machine.values()):
         return processor
     raise TargetError(f"no file that {target.description} has mapped names its processor")

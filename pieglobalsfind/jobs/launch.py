@@ -53,12 +53,14 @@ def launch_of(pid: int, by_pid: Mapping[int, HostProcess], place_of: PlaceOf) ->
         for host_process in by_pid.values()
         if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
     }
-    places = {one: its for one in alike | {pid} for its in (place_of(one),) if its and its.count == place.count}
+    places = {
+        process: its for process in alike | {pid} for its in (place_of(process),) if its and its.count == place.count
+    }
     name = own.launch or step_of(own)
     if name:
-        found = first_of_each(places, by_pid, places)
-        if _is_each_once(found, places):
-            return Launch(name, in_order(found, places), place.count)
+        firsts = first_of_each(places, by_pid, places)
+        if _is_each_once(firsts, places):
+            return Launch(name, in_order(firsts, places), place.count)
     return Launch(proxy_of(pid, by_pid), in_order(kin(pid, by_pid, places), places), place.count)
 
 
@@ -81,8 +83,8 @@ def kin(pid: int, by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPos
         if _is_each_once(family, places):
             return family
     best = [pid]
-    for one in (pid, *ancestors(pid, by_pid)):
-        family = first_of_each(_below(one, by_pid, places), by_pid, places)
+    for ancestor in (pid, *ancestors(pid, by_pid)):
+        family = first_of_each(_below(ancestor, by_pid, places), by_pid, places)
         if not _is_each_once(family, places):
             break
         best = family
@@ -92,35 +94,39 @@ def kin(pid: int, by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPos
 
 
 def _below(pid: int, by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
-    return [one for one in (pid, *descendants(pid, by_pid)) if one in places]
+    return [process for process in (pid, *descendants(pid, by_pid)) if process in places]
 
 
 def launcher_of(pid: int, by_pid: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest launcher above; of launchers that start one another, the first."""
-    found = None
+    highest = None
     for ancestor in ancestors(pid, by_pid):
         if by_pid[ancestor].name in LAUNCHERS:
-            found = ancestor
-        elif found is not None:
+            highest = ancestor
+        elif highest is not None:
             break
-    return found
+    return highest
 
 
 def first_of_each(
     family: Iterable[int], by_pid: Mapping[int, HostProcess], places: Mapping[int, JobPosition]
 ) -> list[int]:
     """Without those that are mere copies: forked by a process that has the same place."""
-    return [one for one in family if not any(places.get(above) == places[one] for above in ancestors(one, by_pid))]
+    return [
+        process
+        for process in family
+        if not any(places.get(above) == places[process] for above in ancestors(process, by_pid))
+    ]
 
 
 def _is_each_once(family: Iterable[int], places: Mapping[int, JobPosition]) -> bool:
-    indices = [places[one].index for one in family]
+    indices = [places[process].index for process in family]
     return len(set(indices)) == len(indices)
 
 
 def in_order(family: Iterable[int], places: Mapping[int, JobPosition]) -> tuple[tuple[int, int], ...]:
     """Return (index in the job, pid) in ascending order."""
-    return tuple(sorted((places[one].index, one) for one in family))
+    return tuple(sorted((places[process].index, process) for process in family))
 
 
 def named(name: str, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:

@@ -146,7 +146,7 @@ def in_checkpoint(folder: Path) -> Members:
     if not folder.is_dir():
         raise TargetError(f"{folder} is not a folder", "give the folder that rankrun --checkpoint wrote to")
     numbered = sorted(path for path in folder.iterdir() if len(path.name) == 6 and path.name.isdecimal())
-    whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
+    whole = [path for path in (folder, *numbered) if (path / DESCRIPTION).is_file()]
     if not whole:
         check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
@@ -179,7 +179,7 @@ def identity(pid: int) -> Optional[MemberIdentity]:
     """None if the process has no registry, or it may not be read, or is none that this reader knows."""
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
-            line = next((one for one in file if layout.MAPPING_NAME.encode() in one), None)
+            line = next((line for line in file if layout.MAPPING_NAME.encode() in line), None)
         if line is None:
             return None
         data = open_target(pid=pid).read(int(line.partition(b"-")[0], 16), layout.HEADER_SIZE)
@@ -261,7 +261,7 @@ def _elsewhere(
         for host_process in by_pid.values()
         if any(_is_charmrun(each, host_process.launch) for each in asked)
     }:
-        first = next((one for one in launch.named(name, by_pid) if place_of(one) is not None), None)
+        first = next((process for process in launch.named(name, by_pid) if place_of(process) is not None), None)
         if first is not None:
             yield launch.launch_of(first, by_pid, place_of)
 
@@ -277,14 +277,14 @@ def _is_charmrun(pid: int, name: str) -> bool:
 def by_name(name: str) -> Optional[Members]:
     """The processes of the launch that their environment names so; None if there is none."""
     by_pid, place_of = processes(), lru_cache(maxsize=None)(place)
-    pid = next((one for one in launch.named(name, by_pid) if place_of(one) is not None), None)
+    pid = next((process for process in launch.named(name, by_pid) if place_of(process) is not None), None)
     return None if pid is None else of_launch(pid, launch.launch_of(pid, by_pid, place_of))
 
 
-def of_launch(pid: int, found: launch.Launch) -> Members:
+def of_launch(pid: int, job: launch.Launch) -> Members:
     """The members of a launch that a process belongs to."""
-    name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
-    return with_doubtful(Members(name, tuple(JobMember(*one) for one in found.found), found.count))
+    name = f"job {job.name}" if job.name else f"the job of process {pid}" if job.count > 1 else f"process {pid}"
+    return with_doubtful(Members(name, tuple(JobMember(*member) for member in job.found), job.count))
 
 
 def place(pid: int) -> Optional[JobPosition]:

@@ -55,12 +55,12 @@ def _of_allocation(by_pid: Mapping[int, HostProcess]) -> Iterable[HostProcess]:
 
 
 def _only(among: Iterable[HostProcess], by_pid: Mapping[int, HostProcess], none: str) -> Members:
-    found = list(_jobs(among, by_pid))
-    if len(found) > 1:
-        raise SeveralJobsError(members.name.removeprefix("job ") for members in found)
-    if not found:
+    jobs = list(_jobs(among, by_pid))
+    if len(jobs) > 1:
+        raise SeveralJobsError(members.name.removeprefix("job ") for members in jobs)
+    if not jobs:
         raise TargetError(none, "is it still running, and yours?")
-    return found[0]
+    return jobs[0]
 
 
 def _jobs(among: Iterable[HostProcess], by_pid: Mapping[int, HostProcess]) -> Iterator[Members]:

@@ -57,7 +57,7 @@ def _process(pid: int) -> HostProcess:
     file = program(pid)
     if Path(file).name == PROXY:
         launch = control_port(pid)
-    return HostProcess(pid, parent(pid), file, launch, (launch, *(said.get(one, "") for one in STEP)))
+    return HostProcess(pid, parent(pid), file, launch, (launch, *(said.get(step, "") for step in STEP)))
 
 
 def pids() -> Iterator[int]:
@@ -120,13 +120,13 @@ def environment(pid: int) -> dict[str, str]:
             data = file.read(LARGEST_ENVIRONMENT)
     except OSError:
         return {}
-    found: dict[str, str] = {}
+    marks: dict[str, str] = {}
     for word in data.split(b"\0"):
         name, _, value = word[: LONGEST_MARK + 32].partition(b"=")
         text = value.decode("utf-8", "replace")
         if name.decode("ascii", "replace") in VARIABLES:
-            found.setdefault(name.decode(), text[:LONGEST_MARK])
-    return {name: text for name, text in found.items() if text.isprintable()}
+            marks.setdefault(name.decode(), text[:LONGEST_MARK])
+    return {name: text for name, text in marks.items() if text.isprintable()}
 
 
 def descendants(pid: int, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:
@@ -136,11 +136,11 @@ def descendants(pid: int, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:
         children[process.parent].append(process.pid)
     seen, waiting = {pid}, sorted(children.get(pid, ()))
     while waiting:
-        one = waiting.pop(0)
-        if one not in seen:  # /proc was read while processes came and went
-            seen.add(one)
-            yield one
-            waiting += sorted(children.get(one, ()))
+        descendant = waiting.pop(0)
+        if descendant not in seen:  # /proc was read while processes came and went
+            seen.add(descendant)
+            yield descendant
+            waiting += sorted(children.get(descendant, ()))
 
 
 def ancestors(pid: int, by_pid: Mapping[int, HostProcess]) -> Iterator[int]:

@@ -16,25 +16,27 @@ from pieglobalsfind.jobs.processes import HostProcess, ancestors, descendants, n
 from pieglobalsfind.targets import open_target
 
 
-def doubtful(found: Collection[int]) -> tuple[str, ...]:
+def doubtful(pids: Collection[int]) -> tuple[str, ...]:
     """A sentence for each, in the order of their pids."""
     by_pid = processes()
-    starter = common_ancestor(found, by_pid)
+    starter = common_ancestor(pids, by_pid)
     if starter is None:
         return ()
-    names = {name_of(one) for one in found}
+    names = {name_of(pid) for pid in pids}
     alike = [
         descendant
         for descendant in descendants(starter, by_pid)
-        if descendant not in found and name_of(descendant) in names
+        if descendant not in pids and name_of(descendant) in names
     ]
-    return tuple(sentence for one in sorted(alike) for sentence in said_of(one))
+    return tuple(sentence for process in sorted(alike) for sentence in said_of(process))
 
 
-def common_ancestor(found: Collection[int], by_pid: Mapping[int, HostProcess]) -> Optional[int]:
+def common_ancestor(pids: Collection[int], by_pid: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest process above all of them."""
-    chains = [list(ancestors(one, by_pid)) for one in found]
-    return next((one for one in chains[0] if all(one in other for other in chains)), None) if chains else None
+    chains = [list(ancestors(pid, by_pid)) for pid in pids]
+    return (
+        next((process for process in chains[0] if all(process in other for other in chains)), None) if chains else None
+    )
 
 
 def said_of(pid: int) -> Iterator[str]:

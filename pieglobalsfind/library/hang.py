@@ -68,8 +68,8 @@ def job_stacks(pid: int) -> Stacks:
         for target in (job_member.open() for job_member in members_of(str(pid)).found)
         if isinstance(target, LiveTarget)
     ]
-    found = at_one_moment([plan_for(target, False) for target in targets], False, _stacks_of_all)
-    return {rank: found[rank] for rank in sorted(found)}
+    stacks = at_one_moment([plan_for(target, False) for target in targets], False, _stacks_of_all)
+    return {rank: stacks[rank] for rank in sorted(stacks)}
 
 
 def _stacks_of_all(targets: Sequence[PausedTarget]) -> Stacks:
@@ -78,8 +78,8 @@ def _stacks_of_all(targets: Sequence[PausedTarget]) -> Stacks:
     stacks: Stacks = {}
     for view in map(view_of, targets):
         mine = [rank for rank in view.table.ranks if rank.rank not in best or strength(rank) > best[rank.rank]]
-        best.update((one.rank, strength(one)) for one in mine)
-        stacks.update(stacks_of(view, [one.rank for one in mine], runtime=False))
+        best.update((rank.rank, strength(rank)) for rank in mine)
+        stacks.update(stacks_of(view, [rank.rank for rank in mine], runtime=False))
     return stacks
 
 

@@ -137,7 +137,7 @@ def open(
     `exe` is the program that left a core file, if it is elsewhere now. Raises `UsageError` for a call that makes no
     sense, `TargetError` if the target can't be read, `NotVirtualizedError` if it has no ranks.
     """
-    given = [one for one in (pid, core, snapshot) if one is not None]
+    given = [source for source in (pid, core, snapshot) if source is not None]
     if len(given) != 1:
         raise UsageError("name one target", "give either pid=, core= or snapshot=")
     if pause not in (BRIEFLY, THROUGHOUT, NEVER):

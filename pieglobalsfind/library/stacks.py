@@ -37,16 +37,18 @@ class Stack:
 
 def stacks_of(view: ProcessView, ranks: Optional[Sequence[int]], runtime: bool) -> dict[int, Union[Stack, Absent]]:
     """The stacks of some ranks, or of all; raises `UsageError` for a rank that the process does not have."""
-    wanted = [view.rank(one) for one in (ranks if ranks is not None else [rank.rank for rank in view.table.ranks])]
+    wanted = [
+        view.rank(number) for number in (ranks if ranks is not None else [rank.rank for rank in view.table.ranks])
+    ]
     path = "" if runtime else runtime_path(view.table, view.translator)
-    found: dict[int, Union[Stack, Absent]] = {}
+    stacks: dict[int, Union[Stack, Absent]] = {}
     for rank, walked in view.walker.stacks(wanted):
         if isinstance(walked, RanklensError):
-            found[rank.rank] = Absent(walked.sentence, walked.hint)
+            stacks[rank.rank] = Absent(walked.sentence, walked.hint)
         else:
             calls = walked.calls if runtime else fold_calls(path, walked.calls)
-            found[rank.rank] = Stack(rank.rank, tuple(reversed(calls)), walked.ends)
-    return {number: found[number] for number in sorted(found)}
+            stacks[rank.rank] = Stack(rank.rank, tuple(reversed(calls)), walked.ends)
+    return {number: stacks[number] for number in sorted(stacks)}
 
 
 def tree(stacks: Mapping[int, Union[Stack, Absent]]) -> str:
@@ -54,9 +56,9 @@ def tree(stacks: Mapping[int, Union[Stack, Absent]]) -> str:
     known = [(rank, stack.frames[::-1]) for rank, stack in stacks.items() if isinstance(stack, Stack)]
     shown = [harmless(line) for line in lines(merge(known))]
     reasons: dict[str, list[int]] = {}
-    for rank, one in stacks.items():
-        if isinstance(one, Absent):
-            reasons.setdefault(one.reason.replace(f"rank {rank} ", "it "), []).append(rank)
+    for rank, walked in stacks.items():
+        if isinstance(walked, Absent):
+            reasons.setdefault(walked.reason.replace(f"rank {rank} ", "it "), []).append(rank)
     return "\n".join([*shown, *(f"no stack of [{compact(ranks)}]: {harmless(why)}" for why, ranks in reasons.items())])
 
 

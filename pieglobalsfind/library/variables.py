@@ -87,14 +87,19 @@ def _the_one(view: ProcessView, name: str, file: str) -> Declared:
             declareds += [
                 Declared(elf_object, declared.types, variable) for variable in _matching(declared, name, file)
             ]
-    different = {(one.object.index, one.variable.address, one.variable.tls_offset): one for one in declareds}
+    different = {
+        (declared.object.index, declared.variable.address, declared.variable.tls_offset): declared
+        for declared in declareds
+    }
     if not different and missing:
         raise RanklensError(missing[0].reason, missing[0].hint)
     where = f" in {file}" if file else ""
     if not different:
         raise UsageError(f"no global variable is called {name!r}{where}", "`inspector globals` lists all")
     if len(different) > 1:
-        places = ", ".join(f"{harmless(one.variable.file)}:{one.variable.line}" for one in different.values())
+        places = ", ".join(
+            f"{harmless(declared.variable.file)}:{declared.variable.line}" for declared in different.values()
+        )
         raise UsageError(f"{len(different)} variables are called {name!r}: {places}", "say which one by file=")
     return next(iter(different.values()))
 

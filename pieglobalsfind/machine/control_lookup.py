@@ -30,6 +30,6 @@ def control_here() -> Optional[Control]:
 
 def needed_control() -> Control:
     """The same where threads are under control, so that there is one."""
-    found = control_here()
-    assert found is not None, "threads of this machine's processor can't be controlled"
-    return found
+    control = control_here()
+    assert control is not None, "threads of this machine's processor can't be controlled"
+    return control

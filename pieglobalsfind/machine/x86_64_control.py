@@ -23,11 +23,11 @@ def _floating_point(state: bytes) -> dict[int, int]:
     def number(at: int, size: int) -> int:
         return int.from_bytes(state[at : at + size], "little")
 
-    found = {_XMM + index: number(_XMM_AT + _SLOT * index, _SLOT) for index in range(16)}
-    found.update({_ST + index: number(_ST_AT + _SLOT * index, _ST_SIZE) for index in range(8)})
-    found.update({_MXCSR: number(_MXCSR_AT, 4), _CONTROL_WORD: number(_CONTROL_WORD_AT, 2)})
-    found[_STATUS_WORD] = number(_STATUS_WORD_AT, 2)
-    return found
+    registers = {_XMM + index: number(_XMM_AT + _SLOT * index, _SLOT) for index in range(16)}
+    registers.update({_ST + index: number(_ST_AT + _SLOT * index, _ST_SIZE) for index in range(8)})
+    registers.update({_MXCSR: number(_MXCSR_AT, 4), _CONTROL_WORD: number(_CONTROL_WORD_AT, 2)})
+    registers[_STATUS_WORD] = number(_STATUS_WORD_AT, 2)
+    return registers
 
 
 def _enabled(slot: int, is_access: bool, size: int) -> int:

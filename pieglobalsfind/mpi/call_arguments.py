@@ -73,14 +73,14 @@ class MpiCall:
 
     def integer(self, place: int) -> Union[int, Absent]:
         """An `int` argument, or why it is not known."""
-        found: Union[int, Absent] = Absent("its function is inlined")
+        value: Union[int, Absent] = Absent("its function is inlined")
         if plain(self._stack.functions(self._frame)[-1]) == plain(self._name):
-            found = self._stack.integer(Where(self._frame, place, self._shape.count))
+            value = self._stack.integer(Where(self._frame, place, self._shape.count))
         outer = self._frame + 1
-        if isinstance(found, Absent) and outer < len(self._stack) and self._is_fortran(outer):
+        if isinstance(value, Absent) and outer < len(self._stack) and self._is_fortran(outer):
             by_reference = self._stack.pointed_at(Where(outer, place, self._shape.count + 1))
-            return found if isinstance(by_reference, Absent) else by_reference
-        return found
+            return value if isinstance(by_reference, Absent) else by_reference
+        return value
 
     def _is_fortran(self, frame: int) -> bool:
         return plain(self._stack.functions(frame)[-1]) == f"{self._name.lower()}_"
@@ -100,9 +100,9 @@ def waiting(stack: RankStack, frame: int, name: str, rank: int, convention: Conv
         "tag": shape.tag,
         "root": shape.root,
     }
-    found = {title: call.integer(place) for title, place in wanted.items() if place is not None}
-    unknown = _reasons({title: value for title, value in found.items() if isinstance(value, Absent)})
-    known = {title: value for title, value in found.items() if isinstance(value, int)}
+    values = {title: call.integer(place) for title, place in wanted.items() if place is not None}
+    unknown = _reasons({title: value for title, value in values.items() if isinstance(value, Absent)})
+    known = {title: value for title, value in values.items() if isinstance(value, int)}
     communicator = known.get("communicator")
     peer = _peer(known.get("source or destination"), convention) if shape.peer is not None else NONE
     numbers_ranks = convention.numbers_ranks
@@ -125,7 +125,7 @@ def _reasons(unknown: dict[str, Absent]) -> str:
     titles: dict[str, list[str]] = {}
     for title, why in unknown.items():
         titles.setdefault(why.reason, []).append(title)
-    return "; ".join(f"{', '.join(found)} ({reason})" for reason, found in titles.items())
+    return "; ".join(f"{', '.join(titles_alike)} ({reason})" for reason, titles_alike in titles.items())
 
 
 def _peer(number: Optional[int], convention: Convention) -> Optional[int]:

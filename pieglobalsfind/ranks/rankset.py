@@ -52,10 +52,10 @@ ALL: RankSet = (InState(EVERY),)
 
 def parse(text: str) -> RankSet:
     """The set that `text` means; raises `UsageError`."""
-    found = recognize(text)
-    if found is None:
+    parsed = recognize(text)
+    if parsed is None:
         raise UsageError(f"{text!r} is not a set of ranks", HINT)
-    return found
+    return parsed
 
 
 def recognize(text: str) -> Optional[RankSet]:
@@ -104,15 +104,15 @@ def select(chosen: RankSet, table: RankTable, function_of: FunctionOf, several: 
 def among(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[int, ...]:
     """Those of the ranks that are meant which `table` has, ascending: a process's part of a set for its whole job."""
     present = {rank.rank: rank.state for rank in table.ranks}
-    found: set[int] = set()
+    ranks: set[int] = set()
     for item in chosen:
         if isinstance(item, Span):
-            found |= _within(item, present)
+            ranks |= _within(item, present)
         elif isinstance(item, InState):
-            found |= {rank for rank, state in present.items() if item.state in (EVERY, state)}
+            ranks |= {rank for rank, state in present.items() if item.state in (EVERY, state)}
         else:
-            found |= {rank for rank in present if re.search(item.pattern, function_of(rank))}
-    return tuple(sorted(found))
+            ranks |= {rank for rank in present if re.search(item.pattern, function_of(rank))}
+    return tuple(sorted(ranks))
 
 
 def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
@@ -120,9 +120,9 @@ def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
     spans = [item for item in chosen if isinstance(item, Span)]
     present = {rank.rank for rank in table.ranks} if spans else set()
     for span in spans:
-        found = _within(span, present)
-        if len(found) != span.last - span.first + 1:
-            missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
+        within = _within(span, present)
+        if len(within) != span.last - span.first + 1:
+            missing = next(rank for rank in range(span.first, span.last + 1) if rank not in within)
             raise no_such_rank(missing, table, several)
 
 
@@ -165,8 +165,8 @@ def spans_of(ranks: Iterable[int]) -> list[Span]:
 def bounds(ranks: Iterable[int]) -> tuple[list[int], list[int]]:
     """The first and the last ranks of ascending spans that do not touch."""
     ordered = sorted(set(ranks))
-    steps = [(one, following) for one, following in zip(ordered, ordered[1:]) if following - one > 1]
-    return [*ordered[:1], *(following for _, following in steps)], [*(one for one, _ in steps), *ordered[-1:]]
+    steps = [(before, following) for before, following in zip(ordered, ordered[1:]) if following - before > 1]
+    return [*ordered[:1], *(following for _, following in steps)], [*(before for before, _ in steps), *ordered[-1:]]
 
 
 def written(spans: Iterable[Span]) -> str:

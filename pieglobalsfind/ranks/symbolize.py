@@ -90,8 +90,10 @@ class Symbolizer:
         base = owner.address - owner.offset
         if base not in self._libraries:
             self._libraries[base] = self._library(owner.path, base)
-        found = self._libraries[base]
-        return found if isinstance(found, Absent) else FileAddress(found[0], owner.address - found[1], owner.kind)
+        library = self._libraries[base]
+        return (
+            library if isinstance(library, Absent) else FileAddress(library[0], owner.address - library[1], owner.kind)
+        )
 
     def _library(self, path: str, base: int) -> Union[tuple[FileSymbols, int], Absent]:
         try:

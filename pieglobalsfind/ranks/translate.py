@@ -58,12 +58,12 @@ NO_RANK = -1  # of an interval that several ranks have
 class Intervals:
     """Intervals that do not overlap, asked by bisection. Those that several ranks have are no rank's."""
 
-    def __init__(self, found: Iterable[Interval]) -> None:
+    def __init__(self, intervals: Iterable[Interval]) -> None:
         by_start: dict[int, Interval] = {}
-        for one in found:
-            by_start[one[0]] = one if one[0] not in by_start else (*one[:3], NO_RANK, one[4])
-        self._found = sorted(by_start.values(), key=lambda one: one[0])
-        self._starts = [one[0] for one in self._found]
+        for interval in intervals:
+            by_start[interval[0]] = interval if interval[0] not in by_start else (*interval[:3], NO_RANK, interval[4])
+        self._found = sorted(by_start.values(), key=lambda part: part[0])
+        self._starts = [part[0] for part in self._found]
 
     def at(self, address: int) -> Optional[Interval]:
         """The interval that covers an address."""
@@ -92,7 +92,7 @@ class Translator:
         blocks = list(self._tls())
         variables = [*self._redirected(), *(block for block in blocks if is_of_object(block))]
         areas = [block for block in blocks if not is_of_object(block)]
-        return tuple(Intervals(one) for one in (variables, areas, self._images()))
+        return tuple(Intervals(level) for level in (variables, areas, self._images()))
 
     def _images(self) -> Iterator[Interval]:
         for index, rank in enumerate(self._table.ranks):
@@ -126,13 +126,13 @@ class Translator:
     @cached_property
     def _failed(self) -> dict[Optional[int], Intervals]:
         """By rank, and for None of all ranks, what their code uses of the originals though they have copies."""
-        found: dict[Optional[int], list[Interval]] = {}
+        parts_of: dict[Optional[int], list[Interval]] = {}
         for index, redirect in self._redirects:
             if redirect.is_failure:
                 part = (redirect.original, redirect.original + redirect.size, REDIRECTED, index, redirect)
-                found.setdefault(self._columns.numbers[index], []).append(part)
-                found.setdefault(None, []).append(part)
-        return {number: Intervals(parts) for number, parts in found.items()}
+                parts_of.setdefault(self._columns.numbers[index], []).append(part)
+                parts_of.setdefault(None, []).append(part)
+        return {number: Intervals(parts) for number, parts in parts_of.items()}
 
     def _has_failed(self, rank: Optional[int], original: int) -> bool:
         return rank in self._failed and self._failed[rank].at(original) is not None
@@ -157,16 +157,16 @@ class Translator:
     @cached_property
     def _ranges(self) -> list[tuple[int, int, int]]:
         """(start, end, index of the rank) of the ranks' address ranges, ascending."""
-        found = [
+        ranges = [
             (rank.range.start, rank.range.end, index)
             for index, rank in enumerate(self._table.ranks)
             if isinstance(rank.range, Region)
         ]
-        return sorted(found)
+        return sorted(ranges)
 
     @cached_property
     def _range_starts(self) -> list[int]:
-        return [one[0] for one in self._ranges]
+        return [address_range[0] for address_range in self._ranges]
 
     @cached_property
     def _originals(self) -> list[Object]:
@@ -195,14 +195,14 @@ class Translator:
         A file may be loaded several times (linker namespaces): each time begins with its first bytes, not writable.
         """
         last: dict[str, int] = {}
-        found: dict[int, int] = {}
+        end_of: dict[int, int] = {}
         for mapping in self._maps:
             if mapping.path not in last or (mapping.offset == 0 and not mapping.writable):
                 last[mapping.path] = (
                     mapping.start - mapping.offset if mapping.start >= mapping.offset else mapping.start
                 )
-            found[mapping.start] = last[mapping.path]
-        return found
+            end_of[mapping.start] = last[mapping.path]
+        return end_of
 
     # ---- forwards: whose is it ----
 
@@ -211,16 +211,16 @@ class Translator:
         if not 0 <= address < ADDRESSES:
             return Owner(address, "unmapped", reason="there is no such address")
         for level in self._levels:
-            found = level.at(address)
-            if found is not None:
-                return self._of_rank(address, found)
+            interval = level.at(address)
+            if interval is not None:
+                return self._of_rank(address, interval)
         at = bisect_right(self._range_starts, address) - 1
         if at >= 0 and address < self._ranges[at][1]:
             return self._of_range(address, self._ranges[at][2])
         return self._of_original(address) or self._of_process(address)
 
-    def _of_rank(self, address: int, found: Interval) -> Owner:
-        start, _, what, index, part = found
+    def _of_rank(self, address: int, interval: Interval) -> Owner:
+        start, _, what, index, part = interval
         offset = address - start
         if index == NO_RANK:
             return self._of_many(address, offset, part)
@@ -341,8 +341,8 @@ class Translator:
         """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has none."""
         elf_object = self._table.objects[object_index]
         index = self._indices.get(rank)
-        found = None if index is None else self._table.ranks[index]
-        address = data_place(found, elf_object, elf_object.base + offset) if found else None
+        owner = None if index is None else self._table.ranks[index]
+        address = data_place(owner, elf_object, elf_object.base + offset) if owner else None
         if isinstance(address, int):
             return address
         raise UsageError(f"rank {rank} has no copy of {elf_object.path}")
@@ -357,9 +357,9 @@ class Translator:
         return owner.rank if owner.rank is not None else Absent(owner.reason or "it belongs to no rank")
 
 
-def is_of_object(found: Interval) -> bool:
+def is_of_object(interval: Interval) -> bool:
     """Whether a TLS interval is one object's block, which lies in an area of many."""
-    return isinstance(found[4], TlsPart) and found[4].object is not None
+    return isinstance(interval[4], TlsPart) and interval[4].object is not None
 
 
 def segment_kind(elf_object: Object, offset: int) -> Optional[str]:

@@ -44,13 +44,13 @@ class JobView:
 
     @cached_property
     def _holders(self) -> dict[int, ViewedProcess]:
-        found: dict[int, tuple[tuple[int, bool, bool, bool], ViewedProcess]] = {}
+        claims: dict[int, tuple[tuple[int, bool, bool, bool], ViewedProcess]] = {}
         for process in self.processes:
             for rank in process.moment.table.ranks:
                 claim = process.claim(rank)
-                if rank.rank not in found or claim > found[rank.rank][0]:
-                    found[rank.rank] = claim, process
-        return {number: found[number][1] for number in sorted(found)}
+                if rank.rank not in claims or claim > claims[rank.rank][0]:
+                    claims[rank.rank] = claim, process
+        return {number: claims[number][1] for number in sorted(claims)}
 
     @cached_property
     def _table(self) -> RankTable:

@@ -88,7 +88,9 @@ def at_one_moment(
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
         missed = [_missed(target) for target in targets]
-        is_stale = [any(missed[at]) or (one.is_restless and targets[at].lacks_ranks) for at, one in enumerate(planned)]
+        is_stale = [
+            any(missed[at]) or (plan.is_restless and targets[at].lacks_ranks) for at, plan in enumerate(planned)
+        ]
         lacking += any(is_stale)
         is_between = any(target.is_between_ranks for target in targets)
         most = _most_stops(any(is_stale), is_between, any(map(any, missed)))
@@ -209,7 +211,7 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
-        data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
+        data = tuple(_data(table, seen)) if with_data and any(map(_is_alias, seen)) else ()
         others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
     runtime = table.runtime if table.evidence.tier == OWN_DATA else ""
     return ProcessPlan(live, plan, tuple(others), runtime)

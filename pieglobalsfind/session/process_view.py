@@ -42,8 +42,8 @@ class ProcessView:
         """The files that the loader has loaded ranks' copies from, where it did; also as they were before deletion."""
         copies = columns_of(self.table.ranks).copies
         files = of_files(self._maps, "/")
-        found = {file.path for file in files if bisect_left(copies, file.start) < bisect_left(copies, file.end)}
-        return frozenset(found | {path.removesuffix(" (deleted)") for path in found})
+        paths = {file.path for file in files if bisect_left(copies, file.start) < bisect_left(copies, file.end)}
+        return frozenset(paths | {path.removesuffix(" (deleted)") for path in paths})
 
     @cached_property
     def symbolizer(self) -> Symbolizer:

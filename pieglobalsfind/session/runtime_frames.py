@@ -99,7 +99,7 @@ def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], in
     path = runtime_path(moment.table, moment.translator)
     if is_one_file(moment.table, path):
         whole = list(frames)
-        inside = _inside_call(moment, [pc_of(one) for one in whole]) or 0
+        inside = _inside_call(moment, [pc_of(frame) for frame in whole]) or 0
         return Folded(inside, iter(whole[inside:]))
     inner, rest = _awaiting_turn(moment, frames, pc_of)
     for frame in rest:
@@ -118,7 +118,7 @@ def _awaiting_turn(
         return [], iter(frames)
     whole = list(frames)
     try:
-        turns = (at for at, one in enumerate(whole) if any(map(awaits_turn, moment.walker.calls(pc_of(one)))))
+        turns = (at for at, frame in enumerate(whole) if any(map(awaits_turn, moment.walker.calls(pc_of(frame)))))
         at = next(turns, 0)
     except RanklensError:  # there is no libdw
         at = 0
@@ -142,7 +142,7 @@ def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Ca
     """
     if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
         whole = list(frames)
-        count = _inside_call(moment, [pc_of(one) for one in whole])
+        count = _inside_call(moment, [pc_of(frame) for frame in whole])
         frames = whole if count is None else whole[count + 1 :]
     nearest: Optional[Item] = None
     inside: Optional[int] = None  # where the frame before is

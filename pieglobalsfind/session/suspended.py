@@ -39,12 +39,12 @@ def from_registers(moment: ProcessView, saved: Mapping[int, int]) -> Backtrace:
     pointer, pc = saved[processor.stack_pointer], saved[processor.pc]
     stack = mapping_at(moment.target.maps(), pointer)
     region = Region(pointer, stack.end - pointer) if stack is not None else Region(pointer, 0)
-    found, ends = moment.walker.frames(saved, region, is_return_address(moment.target, processor, pc))
-    return Backtrace(tuple(_frames(found)), ends)
+    calls, ends = moment.walker.frames(saved, region, is_return_address(moment.target, processor, pc))
+    return Backtrace(tuple(_frames(calls)), ends)
 
 
-def _frames(found: tuple[tuple[int, Call], ...]) -> Iterator[Frame]:
-    for level, (pc, call) in enumerate(found):
+def _frames(calls: tuple[tuple[int, Call], ...]) -> Iterator[Frame]:
+    for level, (pc, call) in enumerate(calls):
         yield Frame(level, pc, True, call.function, "", call.file, call.line, "" if call.file else call.library)
 
 

@@ -15,7 +15,10 @@ def escape(text: str) -> str:
     """`text` with control and invisible characters but newlines spelled out: `\\033`, `\\u202e`."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return "".join(one if one == "\n" or unicodedata.category(one) not in _UNSAFE else _spelled(one) for one in text)
+    return "".join(
+        character if character == "\n" or unicodedata.category(character) not in _UNSAFE else _spelled(character)
+        for character in text
+    )
 
 
 def harmless(text: str, most: int = LONGEST) -> str:

@@ -97,7 +97,7 @@ def walk(root: Node) -> Iterator[tuple[tuple[str, ...], str, Node]]:
 
 
 def _below(node: Node, path: tuple[str, ...], indent: str) -> Iterator[tuple[tuple[str, ...], str, Node]]:
-    children = sorted(node.children.values(), key=lambda one: (-len(one.ranks), min(one.ranks)))
+    children = sorted(node.children.values(), key=lambda child: (-len(child.ranks), min(child.ranks)))
     for number, child in enumerate(children):
         last = number == len(children) - 1
         alone = last and number == 0 and len(child.ranks) == len(node.ranks)

@@ -48,12 +48,12 @@ class CodePlaces:
 
     def place(self, pc: int) -> Place:
         """Where in a file the code at an address is."""
-        found = self._places.get(pc)
-        if found is None:
+        place = self._places.get(pc)
+        if place is None:
             in_file = self._symbolizer.place_in_file(self._translator.owner(pc))
-            found = (vdso_place(self._target, pc) or in_file) if isinstance(in_file, Absent) else in_file
-            self._places[pc] = found
-        return found
+            place = (vdso_place(self._target, pc) or in_file) if isinstance(in_file, Absent) else in_file
+            self._places[pc] = place
+        return place
 
     def file(self, path: str) -> Optional[CodeFile]:
         """A file's tables, None if it can't be opened."""

@@ -114,14 +114,14 @@ class RankStack:
             return OTHER_SHAPE, False
         parameter = parameters[where.place]
         is_address = refers and parameter.is_address
-        found = self._value(parameter, WORD if is_address else size, self._frame(where.frame))
-        return found if found is not None else Absent(f"it is optimized out, and {otherwise.reason}"), is_address
+        data = self._value(parameter, WORD if is_address else size, self._frame(where.frame))
+        return data if data is not None else Absent(f"it is optimized out, and {otherwise.reason}"), is_address
 
     def _value(self, parameter: Parameter, size: int, frame: FrameScope) -> Optional[bytes]:
         if parameter.constant is not None:
             return parameter.constant[:size]
-        found = value(parameter.now, size, frame)
-        return found if found is not None else entry_value(parameter.entry_register, size, frame)
+        data = value(parameter.now, size, frame)
+        return data if data is not None else entry_value(parameter.entry_register, size, frame)
 
     # ---- frames ----
 
@@ -156,8 +156,8 @@ def stack_of(walker: Walker, rank: Rank) -> Optional[RankStack]:
     One that runs has it from its kernel thread's registers, as long as these are known.
     """
     if not rank.is_on_thread:
-        found = walker.activations(rank)
-        return RankStack(walker, *found) if found is not None else None
+        walked = walker.activations(rank)
+        return RankStack(walker, *walked) if walked is not None else None
     activations, memory, _ = walker.frames_from(rank.stack, walker.registers_now(rank))
     return RankStack(walker, activations, memory)
 

@@ -57,18 +57,18 @@ def value(steps: Steps, size: int, frame: FrameScope) -> Optional[bytes]:
         )
         return None if held is None else _low_bytes(held, size)
     try:
-        found, is_value = _run(steps, frame)
+        result, is_value = _run(steps, frame)
     except NowhereError:
         return None
-    return _low_bytes(found, size) if is_value else frame.memory.read(found, size)
+    return _low_bytes(result, size) if is_value else frame.memory.read(result, size)
 
 
 def address(steps: Steps, frame: FrameScope) -> Optional[int]:
     """Where the object lies that an expression means, None if not in memory; raises `UnsupportedError`."""
     if not steps or dw.DW_OP_reg0 <= steps[0].atom < dw.DW_OP_reg0 + 32 or steps[0].atom == dw.DW_OP_regx:
         return None
-    found, is_value = _run(steps, frame)
-    return None if is_value else found
+    result, is_value = _run(steps, frame)
+    return None if is_value else result
 
 
 def entry_value(register: Optional[int], size: int, frame: FrameScope, as_register: bool = False) -> Optional[bytes]:
@@ -83,10 +83,10 @@ def entry_value(register: Optional[int], size: int, frame: FrameScope, as_regist
     if passed.has_data and not as_register:
         raise UnsupportedError("a reference's value at entry")
     try:
-        found, _ = _run(passed.value, call[1])
+        result, _ = _run(passed.value, call[1])
     except NowhereError:
         return None
-    return _low_bytes(found, size)
+    return _low_bytes(result, size)
 
 
 def _low_bytes(word: int, size: int) -> bytes:
@@ -179,17 +179,17 @@ def _frame_base(frame: FrameScope, depth: int) -> int:
 
 def _register(frame: FrameScope, number: int) -> int:
     """Of a register that is lost no address can be computed, and a debugger says so in words of its own."""
-    found = frame.activation.registers.get(number)
-    if found is None:
+    saved = frame.activation.registers.get(number)
+    if saved is None:
         raise UnsupportedError(f"register {number} is lost")
-    return found
+    return saved
 
 
 def _at_entry(step: Step, frame: FrameScope) -> int:
     first = step.inner[0].atom if len(step.inner) == 1 else 0
     if not dw.DW_OP_reg0 <= first < dw.DW_OP_reg0 + 32:
         raise UnsupportedError("an entry value that is in no register")
-    found = entry_value(first - dw.DW_OP_reg0, WORD, frame, as_register=True)
-    if found is None:
+    data = entry_value(first - dw.DW_OP_reg0, WORD, frame, as_register=True)
+    if data is None:
         raise NowhereError
-    return int.from_bytes(found, "little")
+    return int.from_bytes(data, "little")

@@ -73,10 +73,10 @@ class Contexts:
     def saved_of_many(self, ranks: Sequence[Rank]) -> list[Optional[dict[int, int]]]:
         """`saved` of many, read together; None in place of a rank of which it raises."""
         contexts = [rank.context if isinstance(rank.context, int) else 0 for rank in ranks]
-        found = read_many(self._target, [(context + self._low, self._size) for context in contexts])
+        pieces = read_many(self._target, [(context + self._low, self._size) for context in contexts])
         return [
             None if data is None else self._believed(rank, context, data)
-            for rank, context, data in zip(ranks, contexts, found)
+            for rank, context, data in zip(ranks, contexts, pieces)
         ]
 
     def _believed(self, rank: Rank, context: int, data: bytes) -> Optional[dict[int, int]]:
@@ -142,7 +142,7 @@ def _executable(maps: Sequence[MemoryMapping], entry: int) -> Extents:
     known = mapping_at(maps, entry) if entry else None
     is_emulated = known is not None and known.readable and not known.executable
     mappings = [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]
-    return [one.start for one in mappings], [one.end for one in mappings]
+    return [mapping.start for mapping in mappings], [mapping.end for mapping in mappings]
 
 
 def _covers(ranges: Extents, address: int) -> bool:

@@ -67,7 +67,7 @@ class StackMarks:
             return
         pointer, start = rank.context + self._to_pointer, rank.context + self._low
         bases = bases_of(rank, pointer)
-        told = {self._saved[one] - self._low: gap + bases[base] for one, gap, base in shape.registers}
+        told = {self._saved[number] - self._low: gap + bases[base] for number, gap, base in shape.registers}
         told.update({pointer - start + number * WORD: gap + bases[base] for number, gap, base in shape.words})
         size = max(told) + WORD
         places = [place // WORD for place in told]

@@ -147,12 +147,12 @@ class Walker:
         }
 
     def _as_recorded(self, ranks: Sequence[Rank], records: Sequence[Optional[bytes]]) -> list[Rank]:
-        found = []
+        recorded = []
         for rank, record in zip(ranks, records):
             if record is not None:
                 with suppress(RanklensError):
-                    found.append(as_recorded(self._table, rank, record))
-        return found
+                    recorded.append(as_recorded(self._table, rank, record))
+        return recorded
 
     def _walked(self, rank: Rank) -> UnwoundStack:
         """A rank's stack; a suspended one's is one that was met before, or walked again."""
@@ -195,13 +195,13 @@ class Walker:
         `is_call`: the saved pc is where a call returns to.
         """
         pcs, ends = self._walk(stack, dict(registers), is_call=is_call)
-        found: list[tuple[int, Call]] = []
+        calls: list[tuple[int, Call]] = []
         for at, pc in enumerate(pcs):
             for call in self._code.calls(pc):
-                found.append((pc + (at > 0 or is_call), call))
+                calls.append((pc + (at > 0 or is_call), call))
                 if call.function == MAIN:
-                    return tuple(found), ""
-        return tuple(found), ends
+                    return tuple(calls), ""
+        return tuple(calls), ends
 
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
         """The frames of a suspended rank, innermost first, down to its entry; None if some are unknown."""
@@ -228,8 +228,12 @@ class Walker:
         memory, kept, registers = Memory(self._target, stack), list[dict[int, int]](), dict(first)
         pcs, ends = self._walk(stack, registers, memory, kept)
         processor = self._table.processor
-        outer = [one[processor.stack_pointer] for one in (*kept[1:], registers)]
-        return [Activation(pc, one, cfa, processor) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
+        outer = [frame_registers[processor.stack_pointer] for frame_registers in (*kept[1:], registers)]
+        return (
+            [Activation(pc, frame_registers, cfa, processor) for pc, frame_registers, cfa in zip(pcs, kept, outer)],
+            memory,
+            ends,
+        )
 
     def place(self, pc: int) -> Place:
         """The file that code is from, and its p_vaddr there."""
@@ -279,12 +283,12 @@ class Walker:
     def _pcs_of_thread(self, rank: Rank) -> tuple[list[int], str]:
         """Of a rank that runs, by its kernel thread, as long as that neither goes on nor leaves the rank's stack."""
         registers = self._of_thread(rank)
-        found = self._walk(rank.stack, dict(registers))
+        walked = self._walk(rank.stack, dict(registers))
         if self._target.is_live and self._of_thread(rank) != registers:
             raise RanklensError(f"rank {rank.rank} went on while it was read", "stop the job with a debugger")
-        if rank.evidence.tier == SCAN and not any(self._translator.owner(pc).rank == rank.rank for pc in found[0]):
+        if rank.evidence.tier == SCAN and not any(self._translator.owner(pc).rank == rank.rank for pc in walked[0]):
             raise RanklensError(f"rank {rank.rank} is running, its thread's stack does not come from its code")
-        return found
+        return walked
 
     def _of_thread(self, rank: Rank) -> Mapping[int, int]:
         if self._threads is None or self._target.is_live:

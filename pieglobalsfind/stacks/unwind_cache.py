@@ -58,11 +58,11 @@ def shape_of(
     for base, saved in reversed(frames):
         restored = dict(saved)
         slots += [(address, register == code) for register, address in saved if register == code or register in needed]
-        needed = {one for one in needed if one not in restored} | {base} - {processor.stack_pointer}
+        needed = {number for number in needed if number not in restored} | {base} - {processor.stack_pointer}
     expected = []
     for address, is_code in slots:
         expected.append(((address - start) // WORD, *_meant(words[address], is_code, start, copies)))
-    registers = [(one, first[one] - start, OF_STACK) for one in sorted(needed)]
+    registers = [(number, first[number] - start, OF_STACK) for number in sorted(needed)]
     registers.append((processor.pc, *_meant(first[processor.pc], True, start, copies)))
     extent = max((number for number, _, _ in expected), default=-1) * WORD + WORD
     told = tuple((copy.object, copy.original, copy.size) for copy in copies)
@@ -85,15 +85,15 @@ def recognized(
     """The calls of those ranks whose stacks have one of the shapes: contexts, then stacks, are read together."""
     suspended = [rank for rank in ranks if rank.state != RUNNING and isinstance(rank.context, int)]
     registers = zip(suspended, contexts.saved_of_many(suspended))
-    there = [(rank, one, *window(rank, one, shapes)) for rank, one in registers if one is not None]
-    wanted = [one for one in there if one[3]]
+    there = [(rank, values, *window(rank, values, shapes)) for rank, values in registers if values is not None]
+    wanted = [candidate for candidate in there if candidate[3]]
     stacks = read_many(target, [(address, size) for _, _, address, size in wanted])
-    found = {}
+    calls_of = {}
     for (rank, one, _, _), data in zip(wanted, stacks):
         calls = met_before(shapes, rank, one, data) if data is not None else None
         if calls is not None:
-            found[rank.rank] = calls
-    return found
+            calls_of[rank.rank] = calls
+    return calls_of
 
 
 def window(rank: Rank, registers: dict[int, int], shapes: Sequence[StackShape]) -> tuple[int, int]:

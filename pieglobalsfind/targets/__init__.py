@@ -59,7 +59,7 @@ def check_is_same(target: Target) -> None:
 
 def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:
     """The target's memory as kernel thread `thread` sees it; 0: as its process does."""
-    if not thread or any(one.tid == thread for one in target.threads()):
+    if not thread or any(known_thread.tid == thread for known_thread in target.threads()):
         return target
     from pieglobalsfind.targets.live import LiveTarget
 

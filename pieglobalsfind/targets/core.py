@@ -277,7 +277,7 @@ class CoreTarget:
     def _maps(self) -> list[MemoryMapping]:
         mappings = [self._load_mapping(load) for load in self._loads if load.memory_size]
         mappings += [self._file_mapping(mapping) for mapping in self._mapped if not self._is_loaded(mapping)]
-        return sorted(mappings, key=lambda one: one.start)
+        return sorted(mappings, key=lambda mapping: mapping.start)
 
     def maps(self) -> Sequence[MemoryMapping]:
         """PT_LOADs under the names that NT_FILE gives them, and files that only NT_FILE knows.

@@ -141,10 +141,10 @@ class LiveTarget(Process):
 
         Raises `TargetError` where nothing can be.
         """
-        found: list[Optional[bytes]] = []
+        pieces: list[Optional[bytes]] = []
         for first in range(0, len(places), MOST_VECTORS):
-            found += self._read_together(places[first : first + MOST_VECTORS])
-        return found
+            pieces += self._read_together(places[first : first + MOST_VECTORS])
+        return pieces
 
     def _read_together(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """At most `MOST_VECTORS`; what is unreadable ends a call, and the next one begins after it."""
@@ -157,15 +157,15 @@ class LiveTarget(Process):
         if lost:
             read_or_none(self, *places[good[lost[0]]])  # raises where the process has ended
         unreadable, begin = set(lost), 0
-        found: list[Optional[bytes]] = [None] * len(places)
+        pieces: list[Optional[bytes]] = [None] * len(places)
         for number, at in enumerate(good):
             end = begin + places[at][1]
             if number not in unreadable:
-                found[at] = bytes(room[begin:end])
+                pieces[at] = bytes(room[begin:end])
             begin = end
         for at in set(range(len(places))).difference(good):
-            found[at] = read_or_none(self, *places[at])
-        return found
+            pieces[at] = read_or_none(self, *places[at])
+        return pieces
 
     def copy_into(self, room: memoryview, vectors: array[int]) -> list[int]:
         """Copy ranges, given as addresses and sizes in turns, one after the other into `room`, in a few calls.

@@ -168,11 +168,11 @@ class PausedTarget(StandIn):
 
     def missed(self) -> tuple[Range, ...]:
         """What reads were refused for because it was not copied, in pages, as far as there is anything to copy."""
-        found = list(self._missed)
+        ranges = list(self._missed)
         if self._unmapped:  # it may have been mapped since the map was read
             now = self.live.maps()
-            found += [one for one in self._unmapped if mapping_at(now, one[0]) is not None]
-        pages = merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+            ranges += [span for span in self._unmapped if mapping_at(now, span[0]) is not None]
+        pages = merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in ranges)
         if sum(end - start for start, end in pages) > LARGEST_CHECKED:
             return pages
         return merged((page, page + PAGE) for page in self._readable(pages))
@@ -190,7 +190,7 @@ class Pieces:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._data: list[memoryview] = []
-        for start, data in sorted(pieces, key=lambda one: one[0]):
+        for start, data in sorted(pieces, key=lambda piece: piece[0]):
             end = start + len(data)
             if self._ends and start < self._ends[-1]:
                 data = data[self._ends[-1] - start :]

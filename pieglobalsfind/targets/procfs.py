@@ -64,10 +64,10 @@ class Process:
 
     def backed(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return (start, end) of what of a range may hold anything but zeros: all that is not anonymous memory."""
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for first, last, is_anonymous in anonymous_parts(f"{self._proc}/maps", start, end):
-            found += self.populated(first, last) if is_anonymous else [(first, last)]
-        return found
+            ranges += self.populated(first, last) if is_anonymous else [(first, last)]
+        return ranges
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""

@@ -58,8 +58,8 @@ class StandingMaps(ProcMaps):
     def _all_of_files(self) -> Optional[list[MemoryMapping]]:
         """Those of files, in ascending order; None if they are too many."""
         with open(self._path, "rb") as maps:
-            found = list(zip(range(MOST_QUERIES), _from(maps.fileno(), 0)))
-        return [mapping for _, mapping in found] if len(found) < MOST_QUERIES else None
+            answers = list(zip(range(MOST_QUERIES), _from(maps.fileno(), 0)))
+        return [mapping for _, mapping in answers] if len(answers) < MOST_QUERIES else None
 
 
 def _from(maps: int, address: int) -> Iterator[MemoryMapping]:

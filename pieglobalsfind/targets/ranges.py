@@ -22,24 +22,24 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 def without(start: int, end: int, others: Sequence[Range]) -> tuple[Range, ...]:
     """The parts of [start, end) that lie in none of other ascending ranges."""
-    found, at = [], start
+    gaps, at = [], start
     for low, high in islice(others, max(bisect_right(others, (start, 1 << 64)) - 1, 0), None):
         if low >= end:
             break
         if at < low:
-            found.append((at, low))
+            gaps.append((at, low))
         at = max(at, high)
-    return (*found, (at, end)) if at < end else tuple(found)
+    return (*gaps, (at, end)) if at < end else tuple(gaps)
 
 
 def intersected(ranges: Sequence[Range], allowed: Sequence[Range]) -> tuple[Range, ...]:
     """The parts of ascending ranges that lie in other ascending ones."""
-    found, at = [], 0
+    parts, at = [], 0
     for start, end in ranges:
         while at < len(allowed) and allowed[at][1] <= start:
             at += 1
         for low, high in allowed[at:]:
             if low >= end:
                 break
-            found.append((max(start, low), min(end, high)))
-    return tuple(found)
+            parts.append((max(start, low), min(end, high)))
+    return tuple(parts)

@@ -90,18 +90,18 @@ class SnapshotTarget:
         raise ValueError(f"{name} has more than {most} lines")
 
     def _index_pieces(self) -> None:
-        found: list[tuple[int, int]] = []
+        pieces: list[tuple[int, int]] = []
         for zip_info in self._archive.infolist():
             if zip_info.filename.startswith(FOLDER):
                 start = int(zip_info.filename[len(FOLDER) :], 16)
                 if (
                     not 0 < zip_info.file_size <= PIECE
                     or not 0 <= start <= TOP - zip_info.file_size
-                    or len(found) > MOST_PIECES
+                    or len(pieces) > MOST_PIECES
                 ):
                     raise ValueError(f"{zip_info.filename} has an impossible size")
-                found.append((start, start + zip_info.file_size))
-        self._pieces = sorted(found)
+                pieces.append((start, start + zip_info.file_size))
+        self._pieces = sorted(pieces)
         self._starts = [start for start, _ in self._pieces]
 
     @property
@@ -192,24 +192,24 @@ def _refuse_number(text: str) -> NoReturn:
 
 def checked_maps(rows: Iterable[dict[str, Any]]) -> tuple[MemoryMapping, ...]:
     """The memory map, ascending; raises `ValueError` for any other."""
-    found, last = [], 0
+    mappings, last = [], 0
     for row in rows:
         mapping = _checked_mapping(row)
         if mapping.start < last:
             raise ValueError("its mappings are not in ascending order")
         last = mapping.end
-        found.append(mapping)
-    return tuple(found)
+        mappings.append(mapping)
+    return tuple(mappings)
 
 
 def checked_ranges(rows: Iterable[Any]) -> list[tuple[int, int]]:
     """Ranges of addresses, ascending; raises `ValueError` for any others."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start, end in rows:
-        if not (found[-1][1] if found else 0) <= integer(start) < integer(end) <= TOP:
+        if not (ranges[-1][1] if ranges else 0) <= integer(start) < integer(end) <= TOP:
             raise ValueError("its ranges of zeros are invalid")
-        found.append((start, end))
-    return found
+        ranges.append((start, end))
+    return ranges
 
 
 def _checked_mapping(row: dict[str, Any]) -> MemoryMapping:
@@ -317,7 +317,7 @@ def described(target: Target, maps: Sequence[MemoryMapping], taken: str) -> dict
         "form": FORM,
         "of": target.description,
         "taken": taken,
-        "build_ids": {path: found.hex() for path, found in identities.items() if found},
+        "build_ids": {path: build_id.hex() for path, build_id in identities.items() if build_id},
     }
 
 
@@ -396,10 +396,10 @@ def pieces_of(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes
 
 def merged(regions: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Whole pages, ascending, those that touch joined."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start, end in sorted((start & -4096, (end + 4095) & -4096) for start, end in regions if end > start):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if ranges and start <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
         else:
-            found.append((start, min(end, TOP)))
-    return found
+            ranges.append((start, min(end, TOP)))
+    return ranges

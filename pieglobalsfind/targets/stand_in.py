@@ -75,11 +75,11 @@ class RecordedTarget(StandIn):
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """Read many ranges and note them."""
-        found = self.live.read_many(places)
-        for place, data in zip(places, found):
+        pieces = self.live.read_many(places)
+        for place, data in zip(places, pieces):
             if data is not None:
                 self._note(*place)
-        return found
+        return pieces
 
     def _note(self, address: int, size: int) -> None:
         first, last = self._searched
@@ -104,5 +104,5 @@ class RecordedTarget(StandIn):
 
     def noted(self, with_maps: bool) -> tuple[Range, ...]:
         """What was read of memory that may change, or, of a process whose maps change, may leave it."""
-        changing = [one for one in self._maps if one.writable or (with_maps and not one.path)]
+        changing = [mapping for mapping in self._maps if mapping.writable or (with_maps and not mapping.path)]
         return intersected(merged(self._read), [(mapping.start, mapping.end) for mapping in changing])

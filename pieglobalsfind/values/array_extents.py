@@ -54,9 +54,13 @@ def described_elements(
     if isinstance(extents, str):
         return extents
     start, known = extents
-    span = sum((one.count - 1) * one.stride for one in known) + element if all(extent.count for extent in known) else 0
-    if any(one.stride < 0 for one in known) or not 0 <= span <= LARGEST_READ:
-        return f"<{' x '.join(str(one.count) for one in known[::-1])} elements>"
+    span = (
+        sum((extent.count - 1) * extent.stride for extent in known) + element
+        if all(extent.count for extent in known)
+        else 0
+    )
+    if any(extent.stride < 0 for extent in known) or not 0 <= span <= LARGEST_READ:
+        return f"<{' x '.join(str(extent.count) for extent in known[::-1])} elements>"
     try:
         data = around.read(start, span) if span else b""
     except MemoryUnreadable as error:

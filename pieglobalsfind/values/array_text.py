@@ -58,7 +58,7 @@ class Elementwise:
         extent, inner = (extents[0], extents[1:]) if extents else (Extent(1, 0), [])
         if not inner and _is_characters(self._around.types, self._bare):
             return decode_characters(variable_bytes.data[: extent.count])
-        size = sum((one.count - 1) * one.stride for one in inner) + self._around.types.size(self._bare.element)
+        size = sum((extent.count - 1) * extent.stride for extent in inner) + self._around.types.size(self._bare.element)
         parts: list[str] = []
         number = 0
         while number < extent.count and self._left > 0:

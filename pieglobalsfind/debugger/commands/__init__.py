@@ -17,8 +17,8 @@ def late(module: str, function: str = "run") -> Run:
     """What a command does, by the module of this package that has it."""
 
     def run(face: Debugger, text: str) -> Iterator[Block]:
-        found: Run = getattr(import_module(f"{__name__}.{module}"), function)
-        return found(face, text)
+        run: Run = getattr(import_module(f"{__name__}.{module}"), function)
+        return run(face, text)
 
     return run
 

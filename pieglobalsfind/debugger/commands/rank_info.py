@@ -80,7 +80,7 @@ def payload_text(moment: ProcessView, rank: Rank) -> str:
         "TLS": tls,
         "gaps": gap_bytes(moment.table, rank),
     }
-    sizes = {name: one.size if isinstance(one, Region) else one for name, one in parts.items()}
+    sizes = {name: part.size if isinstance(part, Region) else part for name, part in parts.items()}
     known = {name: size for name, size in sizes.items() if isinstance(size, int) and size}
     unknown = "".join(f", {name} unknown" for name, size in sizes.items() if isinstance(size, Absent))
     told = ", ".join(f"{name} {size}" for name, size in known.items())

@@ -43,12 +43,12 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     """Print the table of ranks."""
     job = face.job()
     chosen, state, each = arguments(text)
-    found = map(job.shown, job.select(chosen, face.location))
-    shown = {rank.rank: rank for rank in found if state in ("", rank.state)}
+    chosen_ranks = map(job.shown, job.select(chosen, face.location))
+    shown = {rank.rank: rank for rank in chosen_ranks if state in ("", rank.state)}
     if shown:
         located = len(shown) <= MOST_LOCATIONS
         columns = (*((PROCESS,) if job.spans_processes else ()), *(LOCATED if located else ()))
-        rows = tuple(row(face, job, shown[one], located) for one in face.counted(tuple(shown)))
+        rows = tuple(row(face, job, shown[number], located) for number in face.counted(tuple(shown)))
         if len(rows) <= MOST_ROWS or each:
             yield Table((*COLUMNS, *columns), rows)
         else:
@@ -62,12 +62,12 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
 
 def grouped(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     """Ranks that do the same in one row. Of calls whose peers differ the name alone is shown."""
-    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for one in rows:
-        _, _, state, _, _, waits, *rest = one
-        found.setdefault((state, waits.partition(" ")[0], *rest), []).append(one)
-    for (state, call, *rest), same in found.items():
-        columns = (tuple(dict.fromkeys(column)) for column in zip(*(one[:6] for one in same)))
+    groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for cells in rows:
+        _, _, state, _, _, waits, *rest = cells
+        groups.setdefault((state, waits.partition(" ")[0], *rest), []).append(cells)
+    for (state, call, *rest), same in groups.items():
+        columns = (tuple(dict.fromkeys(column)) for column in zip(*(row_cells[:6] for row_cells in same)))
         marks, ranks, _, elements, threads, calls = columns
         yield (
             "*" if "*" in marks else "",

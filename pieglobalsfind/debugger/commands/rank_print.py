@@ -89,10 +89,10 @@ def _split_end(text: str) -> tuple[rankset.RankSet, str]:
         is_after_operand = is_operand(rest.rstrip())
         if is_after_operand and _IS_MEANT_AS_SET.match(last):
             rankset.parse(last)  # raises, once for all ranks, where it is cut short
-        found = rankset.recognize(last) if is_after_operand else None
-        if found is None:
+        chosen_last = rankset.recognize(last) if is_after_operand else None
+        if chosen_last is None:
             return chosen or rankset.ALL, text
-        chosen, text = found + chosen, rest.rstrip()
+        chosen, text = chosen_last + chosen, rest.rstrip()
 
 
 def is_operand(text: str) -> bool:
@@ -103,11 +103,11 @@ def is_operand(text: str) -> bool:
 def run(face: Debugger, text: str) -> Iterator[Block]:
     """Values as they are read; what can't be had follows once for all ranks of which the same is to be said."""
     failures: dict[str, list[int]] = {}
-    for number, found in answers(face, parse(text)):
-        if isinstance(found, Absent):
-            failures.setdefault(str(found), []).append(number)
+    for number, answer in answers(face, parse(text)):
+        if isinstance(answer, Absent):
+            failures.setdefault(str(answer), []).append(number)
         else:
-            yield TextBlock(f"{number}: {found}")
+            yield TextBlock(f"{number}: {answer}")
     for why, numbers in failures.items():
         yield TextBlock(f"{rankset.compact(numbers)}: {why}")
 

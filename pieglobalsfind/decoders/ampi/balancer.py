@@ -58,10 +58,10 @@ class Database:
 def read_balancer(target: Target, table: RankTable) -> Union[ProcessLoad, Absent]:
     """Read the loads of a process of AMPI's, or say why there are none."""
     loader = find_loader(target, target.maps())
-    found = [] if loader is None else list(_databases(target, loader))
-    if loader is None or not found or None in found:
+    candidates = [] if loader is None else list(_databases(target, loader))
+    if loader is None or not candidates or None in candidates:
         return NOT_THERE
-    databases = [database for database in found if database is not None]
+    databases = [database for database in candidates if database is not None]
     if not any(database.is_on for database in databases):
         return OFF
     now = _now(target, loader)
@@ -97,8 +97,8 @@ def _database_of(target: Target, manager: int) -> Optional[Database]:
     data = beginning(target, manager, MANAGER_SIZE)
     pointers = struct.unpack_from(f"<{len(data) // 8}Q", data)
     heads = read_many(target, [(pointer, DATABASE.size) for pointer in pointers])
-    found = (_database(target, head) for head in heads if head is not None)
-    return next((database for database in found if database is not None), None)
+    databases = (_database(target, head) for head in heads if head is not None)
+    return next((database for database in databases if database is not None), None)
 
 
 def _database(target: Target, head: bytes) -> Optional[Database]:

@@ -109,7 +109,7 @@ def _table(
         _rank(loader, images, number, threads.get(number), ends.get(number, NO_THREAD), running) for number in numbers
     )
     lacks = (_unplaced(loader, images, ranks), images.warning)
-    warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, *lacks) if one]
+    warnings = [sentence for sentence in (warning, "" if ranks or warning else NO_RANKS, *lacks) if sentence]
     return dataclasses.replace(
         _empty(loader),
         job_id=_job(target, maps, loader),
@@ -175,10 +175,10 @@ def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], 
         pointers = [(thread.tid, stack_pointer(thread, loader.elf.header.processor)) for thread in target.threads()]
         return (None if any(pointer < 0 for _, pointer in pointers) else {}), pointers
     try:
-        found = {word(target, address): element for element, address in loader.currents}
+        current = {word(target, address): element for element, address in loader.currents}
     except MemoryUnreadable:
-        found = {}
-    return found or None, found
+        current = {}
+    return current or None, current
 
 
 def _images(
@@ -186,8 +186,8 @@ def _images(
 ) -> Optional[AmpiImages]:
     believed = {number: ampi_thread for number, ampi_thread in threads.items() if isinstance(ampi_thread, AmpiThread)}
     if loader.is_pie or loader.rank_data is not None:
-        found = ampi_images.of_scan(loader, scanned) if loader.is_pie else ampi_images.of_links(target, maps, loader)
-        return with_thread_locals(target, maps, loader, believed, found) if found is not None else None
+        images = ampi_images.of_scan(loader, scanned) if loader.is_pie else ampi_images.of_links(target, maps, loader)
+        return with_thread_locals(target, maps, loader, believed, images) if images is not None else None
     if loader.is_stripped:
         programs = ampi_images.programs_by_stacks(target, maps, loader, believed)
         if programs is not None:

@@ -36,14 +36,14 @@ def placed_elements(target: Target, loader: Loader) -> list[tuple[int, tuple[int
     array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
     if array is None or element is None:
         return []
-    found: dict[int, int] = {}
+    number_at: dict[int, int] = {}
     for number, table in enumerate(group_tables(target, loader)):
         arrays = of_class(target, list(groups(target, table)), array)
         for address in _elements(target, arrays, element):
-            found.setdefault(address, number)
-    places = [(address, ELEMENT_SIZE) for address in found]
+            number_at.setdefault(address, number)
+    places = [(address, ELEMENT_SIZE) for address in number_at]
     read = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
-    return [(number, struct.unpack_from(f"<{len(data) // 8}Q", data)) for number, data in zip(found.values(), read)]
+    return [(number, struct.unpack_from(f"<{len(data) // 8}Q", data)) for number, data in zip(number_at.values(), read)]
 
 
 def group_tables(target: Target, loader: Loader) -> Iterator[int]:
@@ -67,9 +67,9 @@ def groups(target: Target, table: int) -> Iterator[int]:
     first, _, count = GROUP_TABLE.unpack(head) if head else (0, 0, 0)
     data = read_or_none(target, first, ENTRY_SIZE * count) if 0 < count <= MOST_GROUPS else None
     for at in range(0, len(data or b""), ENTRY_SIZE):
-        (found,) = struct.unpack_from("<Q", data or b"", at)
-        if found:
-            yield found
+        (pointer,) = struct.unpack_from("<Q", data or b"", at)
+        if pointer:
+            yield pointer
 
 
 def of_class(target: Target, objects: Sequence[int], table: int) -> list[int]:
@@ -96,7 +96,7 @@ def _elements(target: Target, arrays: Sequence[int], table: int) -> Iterator[int
                 places.append(place)
                 yield from held
         if places:
-            wanted = [(one + place, VECTOR.size) for one in arrays[at + 1 :] for place in places]
+            wanted = [(array_start + place, VECTOR.size) for array_start in arrays[at + 1 :] for place in places]
             for vector in read_many(target, wanted):
                 yield from _held(target, VECTOR.unpack(vector), table) if vector is not None else ()
             return

@@ -28,8 +28,8 @@ def variable_slots(target: Target, elf_object: Object) -> Iterator[Slot]:
         return
     start, end = loaded.table(DT_SYMTAB), loaded.low + loaded.span
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
-    for (offset, _, _, _), found in zip(rows, symbols):
-        _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
+    for (offset, _, _, _), entry in zip(rows, symbols):
+        _, info, _, section, value, length = struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE))
         is_variable = section and length and info & 0xF in (STT_OBJECT, STT_COMMON)
         if is_variable and loaded.low <= value and value + length <= end and offset < end:
             yield offset - loaded.low, value - loaded.low, length

@@ -41,14 +41,14 @@ class AmpiImages:
 
 def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages]:
     """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in no rank's."""
-    found: dict[int, tuple[Placement, ...]] = {}
+    placements: dict[int, tuple[Placement, ...]] = {}
     for rank in scanned.ranks if scanned else ():
         for placement in rank.placements:
             number = loader.space.rank_at(placement.copy) if isinstance(placement, Rebase) else None
             if number is None:
                 return None
-            found[number] = (*found.get(number, ()), placement)
-    return AmpiImages("pie", scanned.objects if scanned else (), found)
+            placements[number] = (*placements.get(number, ()), placement)
+    return AmpiImages("pie", scanned.objects if scanned else (), placements)
 
 
 def of_original(target: Target, maps: Sequence[MemoryMapping]) -> AmpiImages:
@@ -99,15 +99,17 @@ def of_links(
     """
     try:
         handles = dict(enumerate(_handles(target, loader))) if programs is None else dict(programs)
-        common = frozenset(link(target, one).bias for one in chain(target, _first(target, loader)))
+        common = frozenset(link(target, entry).bias for entry in chain(target, _first(target, loader)))
         in_files = all(link(target, handle).bias in common for handle in handles.values())
-        chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
-        found = placed(target, maps, chains, frozenset() if in_files else common, handles)
+        chains = {rank: (handle,) if in_files else tuple(chain(target, handle)) for rank, handle in handles.items()}
+        copies = placed(target, maps, chains, frozenset() if in_files else common, handles)
     except (MemoryUnreadable, ObjectFileError):
         return None
-    if not found or not found[1]:
+    if not copies or not copies[1]:
         return None
-    return AmpiImages("fs", found[0], gnu_unique.with_unique(target, *found)) if in_files else AmpiImages("pip", *found)
+    return (
+        AmpiImages("fs", copies[0], gnu_unique.with_unique(target, *copies)) if in_files else AmpiImages("pip", *copies)
+    )
 
 
 def programs_by_stacks(
@@ -120,29 +122,29 @@ def programs_by_stacks(
     code = _programs(target, maps, loader)
     if not code:
         return None
-    found = {}
+    entry_of = {}
     for number, thread in threads.items():
         entered = _entered(target, thread, code)
         if len(entered) == 1:
-            found[number] = entered.pop()
-    claims = Counter(found.values())
-    return {number: entry for number, entry in found.items() if claims[entry] == 1}
+            entry_of[number] = entered.pop()
+    claims = Counter(entry_of.values())
+    return {number: entry for number, entry in entry_of.items() if claims[entry] == 1}
 
 
 def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> dict[int, Region]:
     """The entries of the programs that ampicc has made beside the loader, and where the code of each is."""
     paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0}
-    found = {}
+    ranges = {}
     try:
         for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
             for entry in chain(target, first):
                 bias = link(target, entry).bias
                 if USER_FILE.search(paths.get(bias, "")):
                     code = [segment for segment in LoadedElf(target.read, bias).segments if segment.flags & 1]
-                    found[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
+                    ranges[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
     except (MemoryUnreadable, ObjectFileError, struct.error):
         return {}
-    return found
+    return ranges
 
 
 def _entered(target: Target, thread: AmpiThread, code: Mapping[int, Region]) -> set[int]:
@@ -153,10 +155,10 @@ def _entered(target: Target, thread: AmpiThread, code: Mapping[int, Region]) -> 
         except MemoryUnreadable:
             return set()
         low, high = min(region.start for region in code.values()), max(region.end for region in code.values())
-        near = {one for one in words if low <= one < high}
-        found = {entry for entry, held in code.items() if any(one in held for one in near)}
-        if found:
-            return found
+        near = {value for value in words if low <= value < high}
+        matches = {entry for entry, held in code.items() if any(value in held for value in near)}
+        if matches:
+            return matches
     return set()
 
 

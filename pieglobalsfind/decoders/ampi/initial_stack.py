@@ -97,21 +97,23 @@ def _digest(target: Target, beginning: int) -> str:
 
 
 def _text(target: Target, address: int) -> str:
-    return "".join(one for one in _bytes(target, address).decode("utf-8", "replace") if one.isprintable())
+    return "".join(
+        character for character in _bytes(target, address).decode("utf-8", "replace") if character.isprintable()
+    )
 
 
 def _bytes(target: Target, address: int) -> bytes:
     """What lies there up to a zero; read in pieces of which none crosses a page's end, where the stack may end."""
-    found = b""
-    while len(found) < LONGEST:
-        at = address + len(found)
+    text = b""
+    while len(text) < LONGEST:
+        at = address + len(text)
         piece, zero, _ = target.read(at, min(PIECE, PAGE - at % PAGE)).partition(b"\0")
-        found += piece
+        text += piece
         if zero:
             break
-    return found[:LONGEST]
+    return text[:LONGEST]
 
 
 def _word(target: Target, address: int) -> int:
-    found: int = struct.unpack("<Q", target.read(address, 8))[0]
-    return found
+    value: int = struct.unpack("<Q", target.read(address, 8))[0]
+    return value

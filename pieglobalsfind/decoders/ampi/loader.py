@@ -63,8 +63,8 @@ class Space:
         if not self.start <= address < self.end:
             return None
         guess = (address - self.start) * (self.count + 1) // (self.end - self.start)
-        near = (one for one in range(max(0, guess - 1), min(self.count, guess + 2)))
-        return next((one for one in near if self.begin(one) <= address < self.begin(one + 1)), None)
+        near = (slot for slot in range(max(0, guess - 1), min(self.count, guess + 2)))
+        return next((slot for slot in near if self.begin(slot) <= address < self.begin(slot + 1)), None)
 
 
 @dataclass(frozen=True)
@@ -172,15 +172,15 @@ def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int
         count = min(size // 8 or MOST_ELEMENTS, MOST_ELEMENTS)
         if size == 8:  # a pointer to the array
             table, count = word(target, table), MOST_ELEMENTS
-        found = []
+        pointers = []
         for element in range(count):
             try:
                 pointer = word(target, table + 8 * element)
                 word(target, pointer)
             except MemoryUnreadable:
                 break
-            found.append((element, pointer))
-        return tuple(found)
+            pointers.append((element, pointer))
+        return tuple(pointers)
     if CURRENT in at:
         return ((number_at(target, at[ELEMENT][0]) if ELEMENT in at else 0, at[CURRENT][0]),)
     return ()
@@ -193,11 +193,11 @@ def _tls(target: Target, address: int) -> Optional[tuple[int, int]]:
 
 def word(target: Target, address: int) -> int:
     """The 8 bytes at an address as an unsigned number; raises `MemoryUnreadable`."""
-    found: int = struct.unpack("<Q", target.read(address, 8))[0]
-    return found
+    value: int = struct.unpack("<Q", target.read(address, 8))[0]
+    return value
 
 
 def number_at(target: Target, address: int) -> int:
     """The 4 bytes at an address as a number; raises `MemoryUnreadable`."""
-    found: int = struct.unpack("<i", target.read(address, 4))[0]
-    return found
+    value: int = struct.unpack("<i", target.read(address, 4))[0]
+    return value

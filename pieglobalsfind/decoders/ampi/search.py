@@ -31,8 +31,8 @@ def in_order(maps: Sequence[MemoryMapping], loader: Loader) -> list[MemoryMappin
     """
     space, program = loader.space, loader.elf.base
     mappings = [mapping for mapping in maps if _is_heap(mapping) and not space.start <= mapping.start < space.end]
-    heap = [one for one in mappings if program <= one.start < program + AROUND_PROGRAM]
-    return [*heap, *(one for one in reversed(mappings) if one not in heap)]
+    heap = [mapping for mapping in mappings if program <= mapping.start < program + AROUND_PROGRAM]
+    return [*heap, *(mapping for mapping in reversed(mappings) if mapping not in heap)]
 
 
 def _is_heap(mapping: MemoryMapping) -> bool:

@@ -70,11 +70,11 @@ def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path:
         process_count=number_at(target, processes) if processes else 1,
         is_stripped=True,
     )
-    found = (living_threads(target, maps, loader) if 0 < start < end else None) or []
-    if not found:
+    threads = (living_threads(target, maps, loader) if 0 < start < end else None) or []
+    if not threads:
         return None
-    (entry, _), *_ = Counter(signature.entry for _, signature in found).most_common()
-    living = [one for one in found if one[1].entry == entry]
+    (entry, _), *_ = Counter(signature.entry for _, signature in threads).most_common()
+    living = [thread for thread in threads if thread[1].entry == entry]
     space = _space(start, end, _shares(target, living, end))
     if space is None:
         return None
@@ -96,7 +96,7 @@ def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int
 
 def _space(start: int, end: int, shares: set[tuple[int, int]]) -> Optional[Space]:
     """The only division of the range in which all shares are some rank's; None if there is none, or several."""
-    found: dict[int, Space] = {}
+    spaces: dict[int, Space] = {}
     for slot in SLOTS if shares else ():
         length = min((last - begin) // slot for begin, last in shares)
         whole = (end - start) // slot
@@ -106,8 +106,8 @@ def _space(start: int, end: int, shares: set[tuple[int, int]]) -> Optional[Space
         for count in range(low, high + 1):
             space = Space(start, end, slot, count - 1)
             if space.is_valid and all(_is_share(space, *share) for share in shares):
-                found[space.count] = space
-    return found.popitem()[1] if len(found) == 1 else None
+                spaces[space.count] = space
+    return spaces.popitem()[1] if len(spaces) == 1 else None
 
 
 def _is_share(space: Space, begin: int, end: int) -> bool:
@@ -141,5 +141,5 @@ def _size(target: Target, elf: LoadedElf, function: int) -> int:
         table = array("i", target.read(header + 12, 8 * max(count, 0)))
     except MemoryUnreadable:
         return 0
-    following = [header + one - function for one in table[::2] if header + one > function]
+    following = [header + start - function for start in table[::2] if header + start > function]
     return min(following, default=0) if function - header in table[::2] else 0

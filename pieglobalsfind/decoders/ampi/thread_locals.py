@@ -36,23 +36,23 @@ def with_thread_locals(
     if described is None or not entries:
         return images
     blocks = _Blocks(target, loader, described, entries, _kernel_threads(target, maps, loader, described, entries))
-    found = {
+    placements = {
         rank: (*held, *blocks.of_rank(images.objects, held, threads.get(rank)))
         for rank, held in images.placements.items()
     }
-    return replace(images, placements=found)
+    return replace(images, placements=placements)
 
 
 def _entries(target: Target, loader: Loader) -> dict[int, int]:
     """The entries of all the system loader's lists, by what was added to the object's addresses."""
-    found: dict[int, int] = {}
+    entry_by_bias: dict[int, int] = {}
     try:
         for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
             for entry in chain(target, first):
-                found.setdefault(link(target, entry).bias, entry)
+                entry_by_bias.setdefault(link(target, entry).bias, entry)
     except MemoryUnreadable:
         return {}
-    return found
+    return entry_by_bias
 
 
 def _kernel_threads(
@@ -69,13 +69,13 @@ def _kernel_threads(
     # In SMP builds each kernel thread keeps in a thread-local variable where its element's current thread is named.
     elements = {address: element for element, address in loader.currents}
     offset = libc_threads.static_offset(target, described, entries[loader.elf.load_bias])
-    found: dict[int, int] = {}
+    block_of: dict[int, int] = {}
     for block in blocks:
         data = read_or_none(target, block.address - offset + loader.own_current, WORD)
         element = elements.get(int.from_bytes(data or b"", "little"))
         if element is not None:
-            found[element] = block.address
-    return found
+            block_of[element] = block.address
+    return block_of
 
 
 class _Blocks:

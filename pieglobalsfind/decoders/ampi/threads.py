@@ -99,7 +99,7 @@ def living_threads(
 
 def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:
     """The threads that TCharm elements point to; one that is being made or has just migrated may have none."""
-    layouts = Counter(found for words in elements[:SAMPLE] for found in _layouts(target, words, form))
+    layouts = Counter(layout for words in elements[:SAMPLE] for layout in _layouts(target, words, form))
     for (offset, layout), _ in layouts.most_common(MOST_LAYOUTS):
         starts = [words[offset] for words in elements if offset < len(words)]
         living = _read_threads(target, starts, layout, form)
@@ -139,19 +139,19 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Opti
     wanted = ranks_here(maps, form.loader) if form.loader.entry else None
     if wanted is not None and not wanted:
         return []
-    found: list[Signature] = []
+    claimed: list[Signature] = []
     layouts: Counter[Layout] = Counter()
     living: list[Living] = []
     for more in signatures(target, maps, form):
         if more:
-            found += more
+            claimed += more
             layouts.update(layout for signature in more for layout in _layouts_of(target, signature))
-            living = _in_use(target, found, layouts.most_common(1)[0][0]) if layouts else []
+            living = _in_use(target, claimed, layouts.most_common(1)[0][0]) if layouts else []
             if wanted is not None and wanted <= {
                 form.loader.space.rank_at(signature.stack.start) for _, signature in living
             }:
                 break
-    if not layouts and any(_has_saved(target, form, signature) for signature in found):
+    if not layouts and any(_has_saved(target, form, signature) for signature in claimed):
         return None
     return living
 
@@ -172,14 +172,14 @@ def _backs(token: Optional[bytes], start: int) -> Iterator[int]:
         yield at
 
 
-def _in_use(target: Target, found: Sequence[Signature], layout: Layout) -> list[Living]:
+def _in_use(target: Target, claimed: Sequence[Signature], layout: Layout) -> list[Living]:
     """Those whose structures are in use."""
-    starts = [signature.address - layout.before for signature in found]
+    starts = [signature.address - layout.before for signature in claimed]
     structures = read_many(target, [(start, layout.before) for start in starts])
     tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
     return [
         (struct.unpack(f"<{layout.before // 8}Q", data), signature)
-        for signature, start, data, token in zip(found, starts, structures, tokens)
+        for signature, start, data, token in zip(claimed, starts, structures, tokens)
         if data is not None and token == struct.pack("<Q", start)
     ]
 
@@ -204,15 +204,15 @@ def used_ends(
     for number, thread in believed.items():
         share = loader.space.begin(number), loader.space.begin(number + 1)
         places = [at for at, pointer in enumerate(thread.words) if pointer and pointer % 8 == 0]
-        found = read_many(target, [(thread.words[at], ARENA_SIZE) for at in places])
-        leading = [at for at, record in zip(places, found) if _ends(record, thread.stack, share)]
+        arenas = read_many(target, [(thread.words[at], ARENA_SIZE) for at in places])
+        leading = [at for at, record in zip(places, arenas) if _ends(record, thread.stack, share)]
         if len(leading) == 1:
             (at,) = leading
             break
     else:
         return ends
-    found = read_many(target, [(thread.words[at], ARENA_SIZE) for thread in believed.values()])
-    for (number, thread), record in zip(believed.items(), found):
+    arenas = read_many(target, [(thread.words[at], ARENA_SIZE) for thread in believed.values()])
+    for (number, thread), record in zip(believed.items(), arenas):
         used = _ends(record, thread.stack, (loader.space.begin(number), loader.space.begin(number + 1)))
         if len(used) == 1:
             ends[number] = used.pop()

@@ -94,9 +94,9 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     if not places:
         return None
     looked = [_library(target, place) for place in places]
-    libraries = [one for one in looked if isinstance(one, PipLibrary)]
+    libraries = [library for library in looked if isinstance(library, PipLibrary)]
     if not libraries:
-        return _empty(next((one for one in looked if isinstance(one, str) and one != STARTING), STARTING))
+        return _empty(next((reason for reason in looked if isinstance(reason, str) and reason != STARTING), STARTING))
     root = next((shared for library in libraries for shared in _root(target, library.root)), None)
     if root is None:
         return _empty(STARTING if all(_is_unset(target, library) for library in libraries) else MISMATCH)
@@ -132,10 +132,10 @@ def _library(target: Target, mapping: MemoryMapping) -> Union[PipLibrary, str]:
         with open_elf(path) as elf:
             if elf.build_id != loaded.build_id:
                 return UNREADABLE.format(mapping.path)
-            found = symbols(elf, loaded.load_bias, (ROOT, TASK))
-        if len(found) < 2:
+            places = symbols(elf, loaded.load_bias, (ROOT, TASK))
+        if len(places) < 2:
             return STRIPPED
-        root, task = (struct.unpack("<Q", target.read(found[name][0], 8))[0] for name in (ROOT, TASK))
+        root, task = (struct.unpack("<Q", target.read(places[name][0], 8))[0] for name in (ROOT, TASK))
         return PipLibrary(loaded, root, task)
     except (ObjectFileError, MemoryUnreadable, struct.error):
         return UNREADABLE.format(mapping.path)
@@ -174,10 +174,10 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     if count is None:  # the root's own record is after those of the tasks; `pip_init` names it last
         return _empty(STARTING if own is not None and not own.task else MISMATCH)
     held = _held(target, root, count, chains[1:], [library for library in libraries if library is not own])
-    found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
-    if found is None:
+    placed = link_maps.placed(target, maps, held, base, {rank: entries[0] for rank, entries in held.items()})
+    if placed is None:
         return _empty(MISMATCH)
-    objects, placements = found
+    objects, placements = placed
     records = {number: root.tasks + number * root.stride for number in placements}
     known = libc_threads.descriptions(target, maps)
     here = {thread.tid: thread for thread in target.threads()}
@@ -191,7 +191,7 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
             blocks = _blocks(target, known, processor, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(library.task) for library in libraries if library is not own}
-    lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
+    lost = sorted(number for number in claimed if number is not None and number < count and number not in placements)
     apart = any(thread.tid not in here for thread in threads.values())
     table = _filled(count, objects, placements, threads, apart, lost, processor)
     return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
@@ -202,13 +202,13 @@ def _held(
 ) -> dict[int, tuple[int, ...]]:
     """By the task's number, the entries of its namespace; not of one that several namespaces claim to be."""
     claims = Counter(root.number(library.task) for library in libraries)
-    found: dict[int, tuple[int, ...]] = {}
+    entries_of: dict[int, tuple[int, ...]] = {}
     for library in libraries:
         number = root.number(library.task)
         entries = next((tuple(chain) for chain in chains if library.elf.load_bias in chain.values()), ())
         if number is not None and number < count and claims[number] == 1 and entries and _is_sound(target, entries[0]):
-            found[number] = entries
-    return found
+            entries_of[number] = entries
+    return entries_of
 
 
 def _is_sound(target: Target, entry: int) -> bool:
@@ -251,7 +251,9 @@ def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[P
         if entry:
             heads.append(next(link_maps.chain(target, entry)))
     different = dict.fromkeys(heads)
-    return [{one: link_maps.link(target, one).bias for one in link_maps.chain(target, head)} for head in different]
+    return [
+        {entry: link_maps.link(target, entry).bias for entry in link_maps.chain(target, head)} for head in different
+    ]
 
 
 def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
@@ -259,7 +261,7 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
 
     Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
     """
-    found = []
+    debugs = []
     for mapping in maps:
         if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
@@ -267,10 +269,10 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if debug:
-                found.append(debug)
-    if not found:
+                debugs.append(debug)
+    if not debugs:
         raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
-    return found
+    return debugs
 
 
 def _own_entry(target: Target, elf: LoadedElf) -> int:

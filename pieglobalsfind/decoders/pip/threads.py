@@ -59,8 +59,8 @@ def find(
     left = iter(range(MOST_POINTERS))
     ways = {number: _ways(target, record, size, area, left, is_block) for number, record in records.items()}
     best: dict[int, int] = {}
-    for way in sorted({way for found in ways.values() for way in found}, key=lambda one: (len(one), one)):
-        blocks = {number: found[way] for number, found in ways.items() if way in found}
+    for way in sorted({way for values in ways.values() for way in values}, key=lambda path: (len(path), path)):
+        blocks = {number: values[way] for number, values in ways.items() if way in values}
         if len(set(blocks.values())) == len(blocks) > len(best):
             best = blocks
     threads = {number: _thread(target, maps, processor, block, at, here) for number, block in best.items()}
@@ -76,7 +76,7 @@ def _ways(
     is_block: Callable[[int], bool],
 ) -> dict[Way, int]:
     """By the way from a record to them, the control blocks that it leads to; `left` ends when enough was followed."""
-    found: dict[Way, int] = {}
+    values: dict[Way, int] = {}
     waiting: list[tuple[Way, int, int]] = [((), record, size)]
     while waiting:
         way, start, length = waiting.pop(0)
@@ -86,8 +86,8 @@ def _ways(
                 if len(way) < DEPTH:
                     waiting.append((here, value, length))
             elif is_block(value):
-                found[here] = value
-    return found
+                values[here] = value
+    return values
 
 
 def _words(target: Target, start: int, length: int) -> Iterator[tuple[int, int]]:
@@ -96,7 +96,7 @@ def _words(target: Target, start: int, length: int) -> Iterator[tuple[int, int]]
         data = target.read(start, 8 * count)
     except MemoryUnreadable:
         return
-    yield from ((8 * at, one) for at, one in enumerate(struct.unpack(f"<{count}Q", data)) if one and one % 8 == 0)
+    yield from ((8 * at, word) for at, word in enumerate(struct.unpack(f"<{count}Q", data)) if word and word % 8 == 0)
 
 
 def _is_block(target: Target, address: int, self_at: int) -> bool:

@@ -38,7 +38,7 @@ class CopyCheck:
         rows: dict[int, list[layout.Copy]] = {number: [] for number in sorted(self.copied)}
         for copy in copies:
             rows[copy.object].append(copy)
-        problems = {number: _counted(len(found)) for number, found in rows.items() if len(found) != 1}
+        problems = {number: _counted(len(rank_rows)) for number, rank_rows in rows.items() if len(rank_rows) != 1}
         single = [row[0] for row in rows.values() if len(row) == 1]
         for copy in single:
             owner = self._owner(copy.base)

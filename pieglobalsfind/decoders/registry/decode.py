@@ -124,14 +124,16 @@ def _objects(records: Records) -> tuple[Object, ...]:
 
 def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> RanksOnDemand:
     """In ascending order."""
-    found = sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
+    records = sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
     parts = RankParts(target, snapshot.records)
 
     def make(index: int) -> model.Rank:
-        one, record = found[index]
-        return _rank(one, parts.placements(one), calls, evidence, one.rank in snapshot.restless, record)
+        rank_record, record = records[index]
+        return _rank(
+            rank_record, parts.placements(rank_record), calls, evidence, rank_record.rank in snapshot.restless, record
+        )
 
-    return RanksOnDemand(_columns([one for one, _ in found], parts), make)
+    return RanksOnDemand(_columns([rank_record for rank_record, _ in records], parts), make)
 
 
 def _columns(rank_records: Sequence[layout.RankRecord], parts: RankParts) -> Columns:
@@ -251,7 +253,7 @@ def _tls_block(block: layout.TlsBlockRecord) -> Placement:
 
 def by_rank(records: Iterable[OfRank]) -> dict[int, list[OfRank]]:
     """Records by the rank that they begin with, in their own order."""
-    found: dict[int, list[OfRank]] = {}
+    records_of: dict[int, list[OfRank]] = {}
     for record in records:
-        found.setdefault(record[0], []).append(record)  # by its place: an attribute takes twice as long
-    return found
+        records_of.setdefault(record[0], []).append(record)  # by its place: an attribute takes twice as long
+    return records_of

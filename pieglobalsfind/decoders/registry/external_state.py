@@ -49,8 +49,8 @@ class Keeper:
 
     def word(self, target: Target, address: int) -> int:
         """Read one word."""
-        found: int = struct.unpack(self.order + "Q", target.read(address, 8))[0]
-        return found
+        word: int = struct.unpack(self.order + "Q", target.read(address, 8))[0]
+        return word
 
     def currents(self, target: Target) -> dict[int, ProcessingElement]:
         """What runs, by the words of the processing elements that are known."""
@@ -65,7 +65,7 @@ def keeper_of(
 ) -> Keeper:
     """Of a runtime that does not publish every switch itself."""
     code = code_of(target.maps(), records.header.entry_function)
-    kept = {one.rank: one for one in records.kept}
+    kept = {rank.rank: rank for rank in records.kept}
     heap_starts = {rank.rank: rank.heap_start for rank in records.ranks}
     return Keeper(kept, heap_starts, records.processing_elements, code, layout, order, processor)
 
@@ -83,12 +83,12 @@ def as_now(target: Target, keeper: Keeper, ranks: Sequence[Rank]) -> tuple[tuple
     """The ranks with their contexts, heaps and states; and why contexts are missing, "" if they are not."""
     before = keeper.currents(target)
     for _ in range(MOST_TRIES if target.is_live else 1):
-        found = tuple(_now(target, keeper, rank, before) for rank in ranks)
+        ranks_now = tuple(_now(target, keeper, rank, before) for rank in ranks)
         after = keeper.currents(target)
         if not target.is_live or after == before:
-            return found, ""
+            return ranks_now, ""
         before = after
-    return tuple(replace(one, context=MAY_RUN) if one.state == READY else one for one in found), RESTLESS
+    return tuple(replace(rank, context=MAY_RUN) if rank.state == READY else rank for rank in ranks_now), RESTLESS
 
 
 def _now(target: Target, keeper: Keeper, rank: Rank, currents: Mapping[int, ProcessingElement]) -> Rank:

@@ -337,7 +337,7 @@ def parse_header(data: bytes, order: str) -> tuple[RegistryHeader, tuple[RecordT
     header = RegistryHeader._make(struct.unpack_from(order + HEADER_FORM, data))
     count = max(0, min(EVENTS_AT, header.header_size, len(data)) - FIXED_SIZE) // TABLE_SIZE
     there = data[FIXED_SIZE : FIXED_SIZE + count * TABLE_SIZE]
-    tables = [RecordTable(*one) for one in struct.iter_unpack(order + TABLE_FORM, there)]
+    tables = [RecordTable(*fields) for fields in struct.iter_unpack(order + TABLE_FORM, there)]
     missing = TABLES[len(tables) :]
     tables += [RecordTable(0, 0, record_size(kind) if kind is not None else 1) for kind in missing]
     return header, tuple(tables)

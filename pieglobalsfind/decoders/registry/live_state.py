@@ -204,11 +204,11 @@ def _in_use(target: Target, table: RankTable, rank: Rank) -> Optional[list[Optio
     places = [(rank.context_at, 8)] if rank.context_at else []
     if isinstance(rank.context, int) and isinstance(rank.stack, Region) and rank.context in rank.stack:
         places.append((rank.context, rank.stack.end - rank.context))
-    found = read_many(target, places)
+    saved = read_many(target, places)
     currents = read_many(target, [(address, 8) for address in table.currents])
     runs = rank.thread and rank.thread.to_bytes(8, "little") in currents
-    has_moved = rank.context_at and isinstance(rank.context, int) and found[0] != rank.context.to_bytes(8, "little")
-    return None if rank.state != model.RUNNING and (runs or has_moved) else found
+    has_moved = rank.context_at and isinstance(rank.context, int) and saved[0] != rank.context.to_bytes(8, "little")
+    return None if rank.state != model.RUNNING and (runs or has_moved) else saved
 
 
 def _restless(rank: Rank) -> RanklensError:

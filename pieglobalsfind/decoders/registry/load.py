@@ -78,10 +78,10 @@ class ProcessLoad:
 
 def read_load(target: Target, table: RankTable) -> Union[ProcessLoad, Absent]:
     """Read the counts of a process's registry, or say why there are none."""
-    found = find(target, target.maps())
-    if found is None:
+    registry = find(target, target.maps())
+    if registry is None:
         return Absent("it has no registry")
-    data = target.read(found[0], layout.HEADER_SIZE)
+    data = target.read(registry[0], layout.HEADER_SIZE)
     order = byte_order(data)
     header, _ = parse_header(data, order)
     ranks, elements = parse_load_tables(data, order)

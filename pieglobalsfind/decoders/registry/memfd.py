@@ -71,7 +71,7 @@ def mapped_inode(pid: int) -> int:
     """Of the one mapping that is named like a registry and begins at its file's first byte; 0 without one."""
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
-            lines = [one.split() for one in file if layout.MAPPING_NAME.encode() in one]
+            lines = [line.split() for line in file if layout.MAPPING_NAME.encode() in line]
     except OSError:
         return 0
     first = [words for words in lines if int(words[2], 16) == 0]

@@ -46,10 +46,10 @@ class Snapshot:
 def take(target: Target) -> Optional[Snapshot]:
     """The target's registry, or None if it has none; raises `RegistryError` if it can't be believed."""
     maps = target.maps()
-    found = find(target, maps)
-    if found is None:
+    registry = find(target, maps)
+    if registry is None:
         return None
-    address, source = found
+    address, source = registry
     order = _order(target, address)
     reading, torn = _consistent(target, address, order, maps)
     records, addresses, restless, record_size = reading
@@ -100,11 +100,11 @@ def variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
         if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
                 loaded = LoadedElf(target.read, mapping.start)
-                found = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(mapping.end - mapping.start) else None
+                symbol = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(mapping.end - mapping.start) else None
             except (ObjectFileError, MemoryUnreadable):
                 continue
-            if found is not None:
-                yield found
+            if symbol is not None:
+                yield symbol
 
 
 def _word(target: Target, address: int) -> Optional[int]:

@@ -177,7 +177,7 @@ def check_images(records: Records) -> None:
     here = [rank for rank in records.ranks if rank.state != gone and not rank.address_space]
     numbers = {rank_record.rank for rank_record in here}
     spans = [object_record.span for object_record in records.objects]
-    found = [
+    extents = [
         (
             rank_record.stack_start,
             rank_record.stack_start + rank_record.stack_size,
@@ -186,19 +186,19 @@ def check_images(records: Records) -> None:
         )
         for rank_record in here
     ]
-    found += [
+    extents += [
         (rank_record.heap_start, rank_record.heap_start + rank_record.heap_size, "the heap of rank", rank_record.rank)
         for rank_record in here
     ]
-    found += [
+    extents += [
         (base, base + spans[number], "a copy of rank", rank) for rank, number, base in records.copies if rank in numbers
     ]
-    _check_disjoint(found)
+    _check_disjoint(extents)
 
 
 def _check_disjoint(extents: list[Extent]) -> None:
     """Neighbours by address must not overlap; empty extents lie nowhere."""
     ordered = sorted(extent for extent in extents if extent[0] < extent[1])
-    for last, one in zip(ordered, ordered[1:]):
-        if one[0] < last[1]:
-            raise _wrong(f"{last[2]} {last[3]} and {one[2]} {one[3]} overlap at {one[0]:#x}")
+    for last, following in zip(ordered, ordered[1:]):
+        if following[0] < last[1]:
+            raise _wrong(f"{last[2]} {last[3]} and {following[2]} {following[3]} overlap at {following[0]:#x}")

@@ -91,20 +91,20 @@ def _actors(target: Target, library: SimgridLibrary, tree: _Tree) -> Optional[li
 
 def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
     """Actors by their numbers; None unless there are as many as the map says, each reached from its own parent."""
-    found: dict[int, int] = {}
+    address_of: dict[int, int] = {}
     level = [(tree.root, tree.header)]
     while level:
         nodes = words_of(target, [node for node, _ in level], NODE_WORDS, NODE_WORDS)
         below: list[tuple[int, int]] = []
         for (address, parent), words in zip(level, nodes):
-            if not words or words[1] != parent or words[4] in found:
+            if not words or words[1] != parent or words[4] in address_of:
                 return None
-            found[words[4]] = words[5]
+            address_of[words[4]] = words[5]
             below += [(child, address) for child in words[2:4] if child]
-        if len(found) + len(below) > tree.count:
+        if len(address_of) + len(below) > tree.count:
             return None
         level = below
-    return dict(sorted(found.items())) if len(found) == tree.count else None
+    return dict(sorted(address_of.items())) if len(address_of) == tree.count else None
 
 
 def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, int]) -> list[Actor]:
@@ -116,12 +116,12 @@ def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, in
     if at is None:
         return []
     contexts = words_of(target, [actor[at] if at < len(actor) else 0 for actor in actors], CONTEXT_WORDS, FEWEST_WORDS)
-    found = []
+    decoded = []
     for number, address, words, context in zip(listed, addresses, actors, contexts):
         kind = kind_of(library, context)
         if kind and address in context[1:]:
-            found.append(Actor(number, address, words, kind, words[at], context))
-    return found
+            decoded.append(Actor(number, address, words, kind, words[at], context))
+    return decoded
 
 
 def _context_at(target: Target, library: SimgridLibrary, address: int, words: Words) -> Optional[int]:
@@ -139,7 +139,7 @@ def kind_of(library: SimgridLibrary, words: Sequence[int]) -> str:
     if not name.startswith(PREFIX) or not name.endswith(SUFFIX):
         return ""
     plain = name[len(PREFIX) : -len(SUFFIX)].lstrip("0123456789")
-    return next((kind for one, kind in KINDS.items() if any(plain == before + one for before in SCHEDULED)), "")
+    return next((kind for name, kind in KINDS.items() if any(plain == before + name for before in SCHEDULED)), "")
 
 
 def is_factory(library: SimgridLibrary, words: Words) -> bool:

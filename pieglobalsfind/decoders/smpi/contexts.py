@@ -51,13 +51,13 @@ def saved_contexts(
     factory = _factory(target, library, swapped[0]) if swapped else None
     sizes = _stack_sizes(target, library, actors)
     mapped = writable(maps)
-    found = []
+    saveds = []
     for one, size in zip(actors, sizes):
         if one.kind == "thread":
-            found.append(Saved(OWN_THREAD, OWN_THREAD))
+            saveds.append(Saved(OWN_THREAD, OWN_THREAD))
         else:
-            found.append(_saved(one, factory, size, mapped))
-    return _with_pointers(actors, found, factory)
+            saveds.append(_saved(one, factory, size, mapped))
+    return _with_pointers(actors, saveds, factory)
 
 
 def layouts(processor: Processor, kind: str) -> Sequence[Layout]:
@@ -72,7 +72,7 @@ def layout_of(
 ) -> Layout:
     """How a kind of contexts saves registers: of several layouts the one by which most return to code."""
     code = [(mapping.start, mapping.end) for mapping in maps if mapping.executable]
-    contexts = [one.context for one in saved if isinstance(one.context, int)]
+    contexts = [context.context for context in saved if isinstance(context.context, int)]
 
     def returns(layout: Layout) -> int:
         place = next((rule.offset for rule in layout if rule.dwarf_register == processor.pc), 0)
@@ -92,7 +92,7 @@ def _factory(target: Target, library: SimgridLibrary, actor: Actor) -> Optional[
     """Which word of contexts leads to their factory."""
     words = actor.context_words
     objects = words_of(target, [word if word % 8 == 0 else 0 for word in words], 1, 1)
-    return next((at for at, one in enumerate(objects) if at > 1 and is_factory(library, one)), None)
+    return next((at for at, word in enumerate(objects) if at > 1 and is_factory(library, word)), None)
 
 
 def _stack_sizes(target: Target, library: SimgridLibrary, actors: Sequence[Actor]) -> list[int]:
@@ -106,9 +106,9 @@ def _stack_sizes(target: Target, library: SimgridLibrary, actors: Sequence[Actor
     places = Counter(at for halve in halves for at, half in enumerate(halve) if half == default)
     if not places:
         return [0] * len(actors)
-    at = min(places, key=lambda one: (-places[one], one))
-    found = (halve[at] if at < len(halve) else 0 for halve in halves)
-    return [size if SMALLEST_STACK <= size < LARGEST_STACK else 0 for size in found]
+    at = min(places, key=lambda place: (-places[place], place))
+    sizes = (halve[at] if at < len(halve) else 0 for halve in halves)
+    return [size if SMALLEST_STACK <= size < LARGEST_STACK else 0 for size in sizes]
 
 
 def _default_size(target: Target, library: SimgridLibrary) -> int:
@@ -124,15 +124,15 @@ def _default_size(target: Target, library: SimgridLibrary) -> int:
 
 def writable(maps: Sequence[MemoryMapping]) -> list[tuple[int, int]]:
     """(start, end) of writable memory, ascending, with neighbours joined: stacks may lie in the heap."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for mapping in maps:
         if not (mapping.readable and mapping.writable):
             continue
-        if found and found[-1][1] == mapping.start:
-            found[-1] = found[-1][0], mapping.end
+        if spans and spans[-1][1] == mapping.start:
+            spans[-1] = spans[-1][0], mapping.end
         else:
-            found.append((mapping.start, mapping.end))
-    return found
+            spans.append((mapping.start, mapping.end))
+    return spans
 
 
 def _saved(actor: Actor, factory: Optional[int], size: int, mapped: Sequence[tuple[int, int]]) -> Saved:
@@ -164,10 +164,10 @@ def _with_pointers(actors: Sequence[Actor], saveds: Sequence[Saved], factory: Op
 
     It is the same word of every context of a process.
     """
-    places = Counter(at for actor, one in zip(actors, saveds) for at in _pointers(actor, one, factory))
+    places = Counter(at for actor, saved in zip(actors, saveds) for at in _pointers(actor, saved, factory))
     if not places:
         return list(saveds)
-    at = min(places, key=lambda one: (-places[one], one))
+    at = min(places, key=lambda place: (-places[place], place))
     whole = []
     for actor, one in zip(actors, saveds):
         pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None

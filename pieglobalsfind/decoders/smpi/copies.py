@@ -97,9 +97,9 @@ def _text(target: Target, address: int, data: bytes) -> bytes:
 def copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> Copies:
     """What has the names that SMPI gives."""
     programs, libraries = dict[int, Loaded](), dict[int, tuple[Loaded, ...]]()
-    named = [(one, PROGRAM.search(one[2]), LIBRARY.search(one[2])) for one in listed]
-    ours = [(one, program, library) for one, program, library in named if program or library]
-    for (_, program, library), loaded in zip(ours, _loaded(target, [one for one, _, _ in ours])):
+    named = [(library_row, PROGRAM.search(library_row[2]), LIBRARY.search(library_row[2])) for library_row in listed]
+    ours = [(row, program, library) for row, program, library in named if program or library]
+    for (_, program, library), loaded in zip(ours, _loaded(target, [row for row, _, _ in ours])):
         if program is not None and loaded is not None:
             programs.setdefault(int(program[1]), loaded)
         elif library is not None and loaded is not None:
@@ -137,17 +137,17 @@ def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str
 
 def entered(target: Target, stacks: Mapping[int, Region], codes: Mapping[int, Region]) -> dict[int, int]:
     """By stack, the key of the code that its outermost call into any is in."""
-    order = sorted(codes, key=lambda one: codes[one].start)
-    starts, ends = [codes[one].start for one in order], [codes[one].end for one in order]
-    found: dict[int, int] = {}
+    order = sorted(codes, key=lambda key: codes[key].start)
+    starts, ends = [codes[key].start for key in order], [codes[key].end for key in order]
+    place_of: dict[int, int] = {}
     for size in OUTERMOST:
-        left = [(key, stack) for key, stack in stacks.items() if key not in found and codes]
+        left = [(key, stack) for key, stack in stacks.items() if key not in place_of and codes]
         places = [(stack.end - min(size, stack.size), min(size, stack.size) & -8) for _, stack in left]
         for (key, _), data in zip(left, read_many(target, places)):
             at = _outermost(data or b"", starts, ends)
             if at >= 0:
-                found[key] = order[at]
-    return found
+                place_of[key] = order[at]
+    return place_of
 
 
 def _outermost(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> int:

@@ -116,27 +116,27 @@ def _empty(warning: str) -> RankTable:
 
 def _mappings_of_stacks(maps: Sequence[MemoryMapping], saved: Sequence[Saved]) -> frozenset[int]:
     """The starts of the mappings that are stacks of actors, and hold no thread's control block."""
-    stacks = sorted((one.stack.start, one.stack.end) for one in saved if isinstance(one.stack, Region))
+    stacks = sorted((context.stack.start, context.stack.end) for context in saved if isinstance(context.stack, Region))
     starts = [start for start, _ in stacks]
-    found = set()
+    mapping_starts = set()
     for mapping in maps:
         at = bisect_right(starts, mapping.start) - 1
         if at >= 0 and mapping.start < stacks[at][1]:
-            found.add(mapping.start)
-    return frozenset(found)
+            mapping_starts.add(mapping.start)
+    return frozenset(mapping_starts)
 
 
 def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[Saved]:
     """Actors that are kernel threads have those threads' stacks, below the control block."""
     by_context = {thread.context: thread for thread in threads if thread.context}
-    found = []
+    contexts = []
     for actor in actors:
         thread = by_context.get(actor.context)
         stack: Union[Region, Absent] = model.OWN_THREAD
         if thread is not None:
             stack = Region(thread.stack.start, thread.pointer - thread.stack.start)
-        found.append(Saved(stack, model.OWN_THREAD))
-    return found
+        contexts.append(Saved(stack, model.OWN_THREAD))
+    return contexts
 
 
 def _starting(
@@ -146,7 +146,7 @@ def _starting(
     place = next((rule.offset for rule in layout if rule.dwarf_register == processor.pc), None)
     if place is None or not entry:
         return frozenset()
-    contexts = {rank: one.context for rank, one in saved.items() if isinstance(one.context, int)}
+    contexts = {rank: context.context for rank, context in saved.items() if isinstance(context.context, int)}
     words = read_many(target, [(context + place, 8) for context in contexts.values()])
     return frozenset(
         rank for rank, word in zip(contexts, words) if word is not None and int.from_bytes(word, "little") == entry
@@ -164,9 +164,9 @@ def _table(
     layout: Layout,
 ) -> RankTable:
     stacks = {
-        rank: one.stack
-        for rank, one in actor_survey.saved.items()
-        if isinstance(one.stack, Region) and rank not in actor_survey.starting
+        rank: context.stack
+        for rank, context in actor_survey.saved.items()
+        if isinstance(context.stack, Region) and rank not in actor_survey.starting
     }
     is_one_job = len(actor_survey.numbers.sizes) == 1
 
@@ -188,7 +188,7 @@ def _table(
         runtime=RUNTIME if actor_survey.numbers.are_ranks else WITHOUT_MPI,
         rank_count=max(count, max(own.exited, default=-1) + 1) if count else len(ranks),
         objects=own.objects,
-        ranks=tuple(sorted(ranks, key=lambda one: one.rank)),
+        ranks=tuple(sorted(ranks, key=lambda rank: rank.rank)),
         evidence=EVIDENCE,
         context_layout=layout,
         processor=library.elf.header.processor,

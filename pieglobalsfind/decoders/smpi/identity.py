@@ -37,17 +37,17 @@ def identities(target: Target, actors: Sequence[Actor]) -> list[Optional[SmpiRan
     """Of each actor, in their order."""
     tables = words_of(target, [actor.words[0] for actor in actors], TABLE_WORDS, TABLE_WORDS)
     counts = [table[3] if table and table[3] <= MOST_PROPERTIES else 0 for table in tables]
-    nodes = {index: one[2] for index, one in enumerate(tables) if counts[index]}
+    nodes = {index: table[2] for index, table in enumerate(tables) if counts[index]}
     properties: list[dict[bytes, bytes]] = [{} for _ in actors]
     for step in range(max(counts, default=0)):
         nodes = {index: node for index, node in nodes.items() if node and step < counts[index]}
         data = read_many(target, [(node, NODE.size) for node in nodes.values()])
         following = {}
-        for (index, node), one in zip(nodes.items(), data):
-            if one is not None:
-                following[index] = _take(target, node, one, properties[index])
+        for (index, node), words in zip(nodes.items(), data):
+            if words is not None:
+                following[index] = _take(target, node, words, properties[index])
         nodes = following
-    return [_identity(one) for one in properties]
+    return [_identity(mapping) for mapping in properties]
 
 
 def _take(target: Target, address: int, data: bytes, properties: dict[bytes, bytes]) -> int:
@@ -69,4 +69,4 @@ def _identity(properties: dict[bytes, bytes]) -> Optional[SmpiRank]:
     if not text.isdigit() or int(text) > HIGHEST_RANK:
         return None
     instance = properties.get(INSTANCE, b"").decode("utf-8", "replace")
-    return SmpiRank("".join(one for one in instance if one.isprintable()), int(text))
+    return SmpiRank("".join(character for character in instance if character.isprintable()), int(text))

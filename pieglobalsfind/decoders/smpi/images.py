@@ -67,7 +67,7 @@ def images(
         by_rank.update((rank, rank) for rank in stacks if rank in copies.programs and rank not in taken)
         exited = tuple(sorted(set(copies.programs) - set(ranks)))
     lacking = [rank for rank in stacks if rank not in by_rank]
-    made = _copied(target, maps, copies, {**by_rank, **{one: one for one in exited}})
+    made = _copied(target, maps, copies, {**by_rank, **{number: number for number in exited}})
     warnings = (*made.warnings, *([UNPLACED.format(", ".join(map(str, lacking)))] if lacking else []))
     return replace(made, exited=exited, warnings=warnings)
 

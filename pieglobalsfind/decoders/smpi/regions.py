@@ -63,7 +63,7 @@ def _regions(target: Target, library: SimgridLibrary, actors: Mapping[int, Actor
         return {}
     halves = {rank: at for rank, actor in actors.items() if (at := _public_half(actor)) is not None}
     slots = [actors[rank].words[at] + WORD * number for rank, at in halves.items()]  # of as many as SimGrid has made
-    records = [one[0] if one else 0 for one in words_of(target, slots, 1, 1)]
+    records = [words_there[0] if words_there else 0 for words_there in words_of(target, slots, 1, 1)]
     contents = words_of(target, records, RECORD_WORDS, FEWEST_WORDS)
     named = {
         rank: _after(words, actors[rank].address + WORD * at) for (rank, at), words in zip(halves.items(), contents)
@@ -84,4 +84,4 @@ def _public_half(actor: Actor) -> Optional[int]:
 
 def _after(words: Words, address: int) -> int:
     """The word after the one that is an address, 0 if none is."""
-    return next((following for one, following in zip(words, words[1:]) if one == address), 0)
+    return next((following for word, following in zip(words, words[1:]) if word == address), 0)

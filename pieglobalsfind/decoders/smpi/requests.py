@@ -75,13 +75,13 @@ class Requests:
         """What a rank waits for that is in a call, with its stack from `pointer` on; and whether that is on its way."""
         smpi_requests = self._requests(rank, pointer)
         if call not in PROBES:
-            smpi_requests = [one for one in smpi_requests if one.has_begun]
+            smpi_requests = [request for request in smpi_requests if request.has_begun]
         if not smpi_requests:
             return Waiting(call, unknown=NO_REQUEST), False
         own = self._actors[rank.rank].number
-        ordered = sorted(smpi_requests, key=lambda one: self._urgency(one, own))
+        ordered = sorted(smpi_requests, key=lambda request: self._urgency(request, own))
         first, needs_one = ordered[0], call in NEED_ONE and len(ordered) > 1
-        if any(one.is_matched is None for one in ordered):
+        if any(request.is_matched is None for request in ordered):
             return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
         left = [request for request in ordered if not request.is_matched]
         if not left or (needs_one and len(left) < len(ordered)):
@@ -90,12 +90,12 @@ class Requests:
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
         """The ranks of communicators, by their addresses; only of those that are known, and whose ranks all live."""
-        found = {
+        ranks_of = {
             communicator: tuple(self._members_of(communicator))
             for communicator in communicators
             if self._class_of(communicator) == COMMUNICATOR
         }
-        return {address: ranks for address, ranks in found.items() if ranks and -1 not in ranks}
+        return {address: ranks for address, ranks in ranks_of.items() if ranks and -1 not in ranks}
 
     def _urgency(self, smpi_request: SmpiRequest, own: int) -> tuple[bool, bool, bool]:
         """Of several that a call waits for, those come first that surely wait for another rank to do its part.
@@ -120,7 +120,7 @@ class Requests:
             if 0 < begin < end <= most and (end - begin) % 8 == 0 and end - begin <= 8 * MOST_MEMBERS:
                 data = read_or_none(self._target, begin, end - begin)
                 if data is not None:
-                    ranks = [self._ranks.get(one, -1) for one in memoryview(data).cast("q")]
+                    ranks = [self._ranks.get(process, -1) for process in memoryview(data).cast("q")]
                     is_world = len(ranks) == self._table.rank_count
                     in_order = all(rank in (at, -1) for at, rank in enumerate(ranks))
                     return iter(range(len(ranks)) if is_world and in_order else ranks)
@@ -175,9 +175,9 @@ class Requests:
     def _in_part(self, actor: Actor, words: Sequence[int]) -> list[SmpiRequest]:
         """Requests that words lead to, or arrays of requests."""
         objects = words_of(self._target, words, ARRAY_WORDS, 1)
-        direct = [one for one, held in zip(words, objects) if self._is(held, REQUEST)]
+        direct = [word for word, held in zip(words, objects) if self._is(held, REQUEST)]
         arrays = [held for held in objects if held and self._class_of(held[0]) == REQUEST]
-        listed = [one for held in arrays for one in takewhile(self._may_be_listed, held) if one]
+        listed = [word for held in arrays for word in takewhile(self._may_be_listed, held) if word]
         return self._believed(actor, [*listed, *direct])
 
     def _may_be_listed(self, word: int) -> bool:
@@ -240,7 +240,7 @@ class Requests:
 def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
     """Parts of a stack, innermost first, that end with words that lie in the program's code."""
     start = 0
-    least, most = min((one[0] for one in code), default=0), max((one[1] for one in code), default=0)
+    least, most = min((part[0] for part in code), default=0), max((part[1] for part in code), default=0)
     for at, word in enumerate(words):
         if least <= word < most and any(low <= word < high for low, high in code):
             yield words[start:at]
@@ -251,12 +251,12 @@ def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Se
 def _code(table: RankTable, rank: Rank) -> list[tuple[int, int]]:
     """Where the code of the rank's copy of the program is, or of the program that all have."""
     copies = {placement.object: placement.copy for placement in rank.placements if isinstance(placement, Rebase)}
-    found = []
+    ranges = []
     for elf_object in table.objects:
         if elf_object.is_program:
             base = copies.get(elf_object.index, elf_object.base)
-            found += [(base + part.offset, base + part.end) for part in elf_object.segments if part.executable]
-    return found
+            ranges += [(base + part.offset, base + part.end) for part in elf_object.segments if part.executable]
+    return ranges
 
 
 def _signed(word: int, bits: int) -> int:

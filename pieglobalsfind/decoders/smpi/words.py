@@ -18,20 +18,20 @@ NOTHING: Words = ()
 
 def words_of(target: Target, addresses: Sequence[int], most: int, least: int) -> list[Words]:
     """Of each object `most` words, or fewer where its mapping ends before, but `least`; () for what can't be read."""
-    found = _read(target, addresses, most)
-    lacking = [index for index, one in enumerate(found) if one is None]
+    words = _read(target, addresses, most)
+    lacking = [index for index, data in enumerate(words) if data is None]
     while lacking and most > least:
         most = max(most // 2, least)
-        for index, one in zip(lacking, _read(target, [addresses[index] for index in lacking], most)):
-            found[index] = one
-        lacking = [index for index in lacking if found[index] is None]
-    return [one or NOTHING for one in found]
+        for index, again in zip(lacking, _read(target, [addresses[index] for index in lacking], most)):
+            words[index] = again
+        lacking = [index for index in lacking if words[index] is None]
+    return [data or NOTHING for data in words]
 
 
 def _read(target: Target, addresses: Sequence[int], count: int) -> list[Optional[Words]]:
     form = struct.Struct(f"<{count}Q")
     data = read_many(target, [(address, form.size) for address in addresses])
-    return [None if one is None else form.unpack(one) for one in data]
+    return [None if piece is None else form.unpack(piece) for piece in data]
 
 
 def word_at(target: Target, address: int) -> int:

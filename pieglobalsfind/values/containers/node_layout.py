@@ -106,13 +106,13 @@ def alignment(types: TypeTable, index: int, depth: int = 0) -> int:
 
 def _asked_for(types: TypeTable, index: int) -> int:
     """What the program asks for by the names that it gives a type."""
-    found, asked = types[index], 1
+    aliased, asked = types[index], 1
     for _ in range(DEEPEST):
-        target = getattr(found, "target", None)
-        if target is None or isinstance(found, (Pointer, MemberPointer)):
+        target = getattr(aliased, "target", None)
+        if target is None or isinstance(aliased, (Pointer, MemberPointer)):
             break
-        asked = max(asked, found.alignment) if isinstance(found, Typedef) else asked
-        found = types[target]
+        asked = max(asked, aliased.alignment) if isinstance(aliased, Typedef) else asked
+        aliased = types[target]
     return asked
 
 

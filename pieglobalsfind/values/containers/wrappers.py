@@ -82,7 +82,7 @@ def atomic(source: ContentSource, whole: ContainedObject) -> str:
     """The bases and members around the value are libstdc++'s."""
     inner = whole
     while not any(source.has(inner, name) for name in ATOMICS):
-        name = next((one for one in ("_M_base", "_M_b", "__a_") if source.has(inner, one)), "")
+        name = next((member for member in ("_M_base", "_M_b", "__a_") if source.has(inner, member)), "")
         inner = source.member(inner, name or ATOMICS[0])
     value = source.member(inner, next(name for name in ATOMICS if source.has(inner, name)))
     return f"{name_of(source, whole)} = {{ {source.show(value)} }}"
