@@ -63,10 +63,10 @@ def crash_of(job: Job) -> Optional[Crash]:
     if signal is not None and signal.number in FATAL:
         scene = scene_of_signal(stacks, signal, partial(abort_message, stacks))
     else:
-        found = scene_of_handler(stacks, partial(abort_message, stacks))
-        if found is None:
+        handler_scene = scene_of_handler(stacks, partial(abort_message, stacks))
+        if handler_scene is None:
             return None
-        scene = found
+        scene = handler_scene
     number = scene.rank.rank if scene.rank is not None else None
     return Crash(
         signals.Signals(scene.signal.number).name,

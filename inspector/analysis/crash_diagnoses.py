@@ -31,8 +31,8 @@ LARGEST_FRAMES = 1 << 16  # bytes of libc's frames that are searched
 
 def diagnose(scene: Scene) -> Optional[Diagnosis]:
     """The first that fits."""
-    found = (check(scene) for check in CHECKS)
-    return next((diagnosis for diagnosis in found if diagnosis is not None), None)
+    diagnoses = (check(scene) for check in CHECKS)
+    return next((diagnosis for diagnosis in diagnoses if diagnosis is not None), None)
 
 
 def foreign_free(scene: Scene) -> Optional[Diagnosis]:

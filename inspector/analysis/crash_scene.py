@@ -121,7 +121,7 @@ class ThreadStacks:
 
     def _with_cause(self, frames: tuple[Activation, ...], memory: Memory, tid: int) -> ThreadStack:
         processor = self.job.table.processor
-        found, blocked = ThreadStack(frames, memory), self.blocked(tid)
+        stack, blocked = ThreadStack(frames, memory), self.blocked(tid)
         for at in range(1, len(frames) - 1):
             if not is_signal_return(processor, memory, frames[at].pc):
                 continue
@@ -133,8 +133,8 @@ class ThreadStacks:
                 break
             if got is not None:
                 signal = FatalSignal(tid, got.number, got.code, got.address)
-                found = ThreadStack(frames, memory, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
-        return found
+                stack = ThreadStack(frames, memory, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
+        return stack
 
     def blocked(self, tid: int) -> int:
         """The signals that the thread blocks, a bit each; 0 if that is not known."""

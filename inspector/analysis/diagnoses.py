@@ -87,8 +87,8 @@ class Judgement:
     def verdict(self) -> Union[str, Absent]:
         """Unknown variables may be shared ones: then only what is wrong without them is reported."""
         severities = {diagnosis.severity for diagnosis in self.diagnoses}
-        for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
-            if one in severities:
+        for severity, text in ((REFUSED, "can't run"), (LOST, "not all private")):
+            if severity in severities:
                 return text
         if isinstance(self.shared, Absent):
             return self.shared
@@ -128,13 +128,13 @@ def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Dia
     """The variables that a method does not touch by its nature."""
     left = [variable for variable in variables if variable.storage not in PRIVATE[method]]
     if method in BYTE_COPIES:
-        left = [one for one in left if one.storage != THREAD_LOCAL]  # these are refused
+        left = [variable for variable in left if variable.storage != THREAD_LOCAL]  # these are refused
     if left:
         yield Diagnosis(
             "storage-not-private",
             LOST,
             f"{method} makes {_private_text(method)} private",
-            f"{len(left)} variables stay one for all ranks: {named([one.name for one in left])}",
+            f"{len(left)} variables stay one for all ranks: {named([variable.name for variable in left])}",
             "tag them thread_local, or move them into what is private, or choose another method"
             if method in ("tls", "tls-word", "swap")
             else "choose a method that makes them private",

@@ -74,12 +74,15 @@ def object_rows(job: Job, elf_object: Object, every: bool, choose: Optional[Choo
     pristine, types = job.pristine(elf_object), declared.types
     if choose is not None:
         bounds = partial(widest_bounds, job, elf_object, types)
-        return ObjectRows([chosen_row(elf_object, types, one, pristine) for one in choose(declared, bounds)])
+        return ObjectRows([chosen_row(elf_object, types, variable, pristine) for variable in choose(declared, bounds)])
     described = [variable for variable in declared.variables if variable.size > 0]
     own = () if every else RuntimeVariables(elf_object.path, described)
-    rows = [VariableRow(elf_object, types, one, pristine) for one in described if one not in own]
+    rows = [VariableRow(elf_object, types, variable, pristine) for variable in described if variable not in own]
     bare = tuple(beside(job, elf_object, declared)) if elf_object.is_program else ()
-    absent = [Absent(f"{NOT_DESCRIBED}: {len(one.variables)}, shown as bytes", "compile all with -g") for one in bare]
+    absent = [
+        Absent(f"{NOT_DESCRIBED}: {len(variables.variables)}, shown as bytes", "compile all with -g")
+        for variables in bare
+    ]
     return ObjectRows([*rows, *rows_of(job, elf_object, bare)], absent, len(described) - len(rows))
 
 
@@ -100,14 +103,14 @@ def root_rows(elf_object: Object, known: Union[Variables, Absent]) -> ObjectRows
 
 def widest_bounds(job: Job, elf_object: Object, types: TypeTable, variable: Variable) -> Bounds:
     """The lowest and the highest index, by dimension, that any rank has of an array or container; () if none can be."""
-    memory, found = RankMemory(job.target), list[list[tuple[int, int]]]()
+    memory, bounds_of_each = RankMemory(job.target), list[list[tuple[int, int]]]()
     for rank in job.present:
         memory.load(rank, (elf_object,))
         address = place(rank, elf_object, variable)
         if not isinstance(address, Absent):
             bounds = bounds_of(Surroundings(types, variable.language, memory.follow, hex), variable.type, address)
-            found += [] if isinstance(bounds, Absent) else [bounds]
-    return tuple((min(low for low, _ in each), max(high for _, high in each)) for each in zip(*found))
+            bounds_of_each += [] if isinstance(bounds, Absent) else [bounds]
+    return tuple((min(low for low, _ in each), max(high for _, high in each)) for each in zip(*bounds_of_each))
 
 
 def share_bytes(rows: Sequence[VariableRow], ranks: int) -> None:

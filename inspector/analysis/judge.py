@@ -101,7 +101,7 @@ def _chain_text(ranks: tuple[int, ...]) -> str:
 def imbalance(table: RankTable, waits: Waits, places: Mapping[int, str], named: str) -> Iterator[Judged]:
     """Most ranks wait for few that don't."""
     waiting = waiting_for(table, waits)
-    roots = tuple(sorted({root for found in waiting.values() for root in found}))
+    roots = tuple(sorted({root for rank_roots in waiting.values() for root in rank_roots}))
     living = sum(rank.state not in (EXITED, MIGRATED_OUT) for rank in table.ranks)
     if not roots or 2 * len(waiting) <= living or FEW * len(roots) > len(waiting):
         return
@@ -113,9 +113,9 @@ def imbalance(table: RankTable, waits: Waits, places: Mapping[int, str], named: 
 
 def places_of(table: RankTable, waits: Waits, homes: Mapping[int, Job]) -> dict[int, str]:
     """The innermost calls of the program's own of the few ranks that others wait for, as far as they can be read."""
-    roots = sorted({root for found in waiting_for(table, waits).values() for root in found})
+    roots = sorted({root for rank_roots in waiting_for(table, waits).values() for root in rank_roots})
     ranks = {rank.rank: rank for rank in table.ranks}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for number in roots if len(roots) <= MOST_PLACES else ():
         job = homes.get(number)
         if job is None:
@@ -123,8 +123,8 @@ def places_of(table: RankTable, waits: Waits, homes: Mapping[int, Job]) -> dict[
         walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
         with suppress(RanklensError):
             call = location(job.table, job.translator, walker, ranks[number])
-            found.update({number: label(call)} if call is not None else {})
-    return found
+            names.update({number: label(call)} if call is not None else {})
+    return names
 
 
 def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
@@ -134,7 +134,7 @@ def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
     for call in waits.collectives:
         if call.of_all and call.needed:
             direct.update(dict.fromkeys((rank for rank in call.inside if rank in blocked), call.needed))
-    found: dict[int, frozenset[int]] = {}
+    ends_of: dict[int, frozenset[int]] = {}
     for rank in direct:
         ends, met, left = set[int](), {rank}, list(direct[rank])
         while left:
@@ -143,14 +143,14 @@ def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
                 continue
             met.add(node)
             if node in direct:
-                if node in found:
-                    ends |= found[node]
+                if node in ends_of:
+                    ends |= ends_of[node]
                 else:
                     left += direct[node]
             elif node not in blocked:
                 ends.add(node)
-        found[rank] = frozenset(ends)
-    return {rank: ends for rank, ends in found.items() if ends}
+        ends_of[rank] = frozenset(ends)
+    return {rank: ends for rank, ends in ends_of.items() if ends}
 
 
 def healthy(table: RankTable, waits: Optional[Waits], named: str, held: tuple[str, ...] = ()) -> Judged:
@@ -187,7 +187,7 @@ def findings_of(report: Report, named: str) -> Iterator[RankFinding]:
 
 def difference(global_values: GlobalValues, ranks: tuple[int, ...]) -> str:
     """`residual: rank 37 alone has nan, the other 63 have 0.001`."""
-    usual = max(global_values.groups, key=lambda one: len(one.ranks))
+    usual = max(global_values.groups, key=lambda group: len(group.ranks))
     values = [group.value for group in global_values.groups if group is not usual and group.is_known]
     others = f"{shortened(values[0], LONGEST_VALUE)}" if len(values) == 1 else f"{len(values)} other values"
     alone = " alone" if len(ranks) == 1 else ""

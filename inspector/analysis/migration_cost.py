@@ -99,9 +99,9 @@ def parse_latency(text: str) -> float:
 def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:
     """The savings for every rank that is here."""
     ranks = {rank.rank: rank for rank in job.present}
-    pages = {one.rank: list(pages_of(job, ranks[one.rank], one)) for one in through(payload, "pages")}
-    users = Counter((page.key, page.digest) for found in pages.values() for page in found if page.digest)
-    return tuple(_savings(one, pages[one.rank], users) for one in payload)
+    pages = {sizes.rank: list(pages_of(job, ranks[sizes.rank], sizes)) for sizes in through(payload, "pages")}
+    users = Counter((page.key, page.digest) for rank_pages in pages.values() for page in rank_pages if page.digest)
+    return tuple(_savings(sizes, pages[sizes.rank], users) for sizes in payload)
 
 
 def _savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes]]) -> WhatIf:

@@ -14,17 +14,17 @@ from .global_values import GlobalValues
 def outliers(global_values: GlobalValues) -> tuple[int, ...]:
     """The ranks that don't have the value of most, ascending; () where no value is that of more than half of them."""
     groups = [group for group in global_values.groups if group.is_known]
-    largest = max(groups, key=lambda one: len(one.ranks), default=None)
+    largest = max(groups, key=lambda group: len(group.ranks), default=None)
     if largest is None or 2 * len(largest.ranks) <= sum(len(group.ranks) for group in groups):
         return ()
     return tuple(sorted(rank for group in groups if group is not largest for rank in group.ranks))
 
 
-def by_rarity(found: Iterable[GlobalValues]) -> list[GlobalValues]:
+def by_rarity(variables: Iterable[GlobalValues]) -> list[GlobalValues]:
     """First those in which fewest ranks differ, then those without a common value, by how many values they have."""
 
-    def order(one: GlobalValues) -> tuple[bool, int, int]:
-        ranks = outliers(one)
-        return not ranks, len(ranks), len(one.groups)
+    def order(variable: GlobalValues) -> tuple[bool, int, int]:
+        ranks = outliers(variable)
+        return not ranks, len(ranks), len(variable.groups)
 
-    return sorted(found, key=order)
+    return sorted(variables, key=order)

@@ -81,8 +81,8 @@ def _copy_sections(job: Job, elf_object: Object) -> Sections:
         segment.memory_size for segment in elf_object.segments if not segment.executable and not segment.writable
     )
     writable = [segment for segment in elf_object.segments if segment.writable and not segment.executable]
-    data = sum(one.file_size for one in writable) - relro
-    return Sections(code, rodata, relro, data, sum(_zero_bytes(one) for one in writable))
+    data = sum(segment.file_size for segment in writable) - relro
+    return Sections(code, rodata, relro, data, sum(_zero_bytes(segment) for segment in writable))
 
 
 def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:

@@ -74,15 +74,15 @@ def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) 
     payload = read_payload(job.bulk)
     ranks = holdings(job.table.ranks, payload)
     try:
-        found: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
+        all_stacks: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
     except RanklensError as error:
-        found = Absent(error.sentence, error.hint)
+        all_stacks = Absent(error.sentence, error.hint)
     values = read_globals(job) if with_values else Globals((), ())
     homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
     waits = waits_of(raw.table, known, homes)
     verdict = judge(raw, pid, known, values, payload, waits)
     load = load_of([raw])
-    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict, waits, load)
+    return Look(job, ranks, all_stacks, values, at, time.monotonic() - began, pid, verdict, waits, load)
 
 
 def judge(

@@ -103,8 +103,12 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
     with open_elf(path) as elf, ProgramFile(path) as file:
         declared = variable_cache.declared_or_why(path, elf.build_id) if variables is None else variables
         own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
-        found = mutable(elf, declared)
-        wanted = found if isinstance(found, Absent) else tuple(variable for variable in found if variable not in own)
+        writable = mutable(elf, declared)
+        wanted = (
+            writable
+            if isinstance(writable, Absent)
+            else tuple(variable for variable in writable if variable not in own)
+        )
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((header for header in elf.program_headers if header.type == PT_TLS), None)
         kinds = file.processor.relocations
@@ -117,7 +121,7 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
             path=path,
             variables=wanted,
             types=TypeTable(()) if isinstance(declared, Absent) else declared.types,
-            apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
+            apart=0 if isinstance(writable, Absent) or isinstance(wanted, Absent) else len(writable) - len(wanted),
             undescribed=tuple(sorted(variable.name for variable in lacking)),
             unaligned=next((load for load in loads(elf, PF_W) if load.vaddr % 8), None),
             exception_tables=sum(
@@ -164,10 +168,10 @@ def _written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:
 
 def is_constant(types: TypeTable, index: int) -> bool:
     """Whether the variable itself is const (not what it points to)."""
-    found = types[index]
-    if isinstance(found, Array):
-        return is_constant(types, found.element)
-    return isinstance(found, Qualified) and (found.qualifier == "const" or is_constant(types, found.target))
+    described = types[index]
+    if isinstance(described, Array):
+        return is_constant(types, described.element)
+    return isinstance(described, Qualified) and (described.qualifier == "const" or is_constant(types, described.target))
 
 
 def unique_places(variables: Iterator[Variable]) -> Iterator[Variable]:

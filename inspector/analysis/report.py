@@ -57,8 +57,8 @@ class Report:
     def warnings(self) -> tuple[str, ...]:
         """What could not be had, each said once."""
         absent = (*self.globals.absent, *self.pointers.absent)
-        hinted = (f"{one.reason}: {one.hint}" if one.hint else one.reason for one in absent)
-        return tuple(dict.fromkeys(harmless(one) for one in (*self.subject.table.warnings, *hinted)))
+        hinted = (f"{lack.reason}: {lack.hint}" if lack.hint else lack.reason for lack in absent)
+        return tuple(dict.fromkeys(harmless(warning) for warning in (*self.subject.table.warnings, *hinted)))
 
 
 def make_report(job: Job) -> Report:
@@ -175,7 +175,7 @@ def rank_as_json(holding: Holding) -> dict[str, Any]:
         },
         "switches": None if isinstance(holding.switches, Absent) else holding.switches,
         "memory": None if isinstance(holding.memory, Absent) else holding.memory,
-        "unknown": [harmless(one) for one in holding.unknown],
+        "unknown": [harmless(reason) for reason in holding.unknown],
     }
 
 

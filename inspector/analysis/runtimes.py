@@ -84,7 +84,7 @@ def of_job(table: RankTable) -> str:
     name = table.runtime.lower()
     if table.method in METHODS_OF[PIP] and not name.startswith("embedded"):
         return PIP
-    return next((one for one in (AMPI, SMPI, EMBEDDED) if name.startswith(one)), "")
+    return next((runtime for runtime in (AMPI, SMPI, EMBEDDED) if name.startswith(runtime)), "")
 
 
 def own_rules(facts: Facts, method: str, runtime: str) -> Iterator[Diagnosis]:

@@ -189,9 +189,9 @@ SCHEMA: dict[str, Any] = {
 
 def part_schema(part: str) -> dict[str, Any]:
     """The form of what `inspector globals`, `ranks`, `pointers` or `payload` prints."""
-    found: dict[str, Any] = SCHEMA["properties"][part]
+    schema: dict[str, Any] = SCHEMA["properties"][part]
     if part == "pointers":
-        return with_envelope(PARTS[part], found["properties"])
+        return with_envelope(PARTS[part], schema["properties"])
     if part == "payload":  # --what-if has the other
-        return with_envelope(PARTS[part], {part: found, "what_if": _list(_WHAT_IF)}, (part, "what_if"))
-    return with_envelope(PARTS[part], {part: found})
+        return with_envelope(PARTS[part], {part: schema, "what_if": _list(_WHAT_IF)}, (part, "what_if"))
+    return with_envelope(PARTS[part], {part: schema})

@@ -78,5 +78,7 @@ class SharingEvidence:
         vaddr = self._variable.address
         offset = None if vaddr is None else vaddr + self._object.load_bias - self._object.base
         writable = (segment for segment in self._object.segments if segment.writable)
-        private = not self._shared and (offset is None or any(one.offset <= offset < one.end for one in writable))
+        private = not self._shared and (
+            offset is None or any(segment.offset <= offset < segment.end for segment in writable)
+        )
         return self._variable.size if self._ranks > 1 and self._same_bytes and private else 0

@@ -153,7 +153,7 @@ class VariableRow:
     def result(self, memory: RankMemory) -> GlobalValues:
         """Return the values by group, with the verdict."""
         variable = self._variable
-        groups = tuple(sorted(self._groups(memory), key=lambda one: one.ranks))
+        groups = tuple(sorted(self._groups(memory), key=lambda group: group.ranks))
         is_whole = all(group.is_known for group in groups)
         return GlobalValues(
             name=harmless(variable.name),
@@ -184,7 +184,7 @@ class VariableRow:
                 else:
                     note = f"{text}{DIFFERENCE}{first[0].rank} at {harmless(_variable_path(where))})"
                     yield Group(tuple(rank.rank for rank in ranks), note, digest)
-            yield Group(tuple(sorted(one.rank for one in same)), text, whole)
+            yield Group(tuple(sorted(rank.rank for rank in same)), text, whole)
 
     def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
         if self._meaning is None or self._is_described():

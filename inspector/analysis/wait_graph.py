@@ -112,15 +112,17 @@ def find(table: RankTable, members: Communicators) -> Waits:
     """The wait-for graph of one moment. A ready rank has got what it waited for, and waits for no rank any more."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
     needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
-    told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0 and not one.needs_one}
+    told = {rank: peer_of(wait, members) for rank, wait in needy if wait.peer >= 0 and not wait.needs_one}
     peers = {rank: peer for rank, peer in told.items() if peer is not None}
-    others = {rank: tuple(each.peer for each in one.others if each.peer >= 0) for rank, one in needy}
+    others = {rank: tuple(each.peer for each in wait.others if each.peer >= 0) for rank, wait in needy}
     called = tuple(collectives(waiting, table, members, peers))
     return Waits(
         peers,
         tuple(cycles(table, {rank: (peer, *others[rank]) for rank, peer in peers.items()}, called)),
         called,
-        tuple(rank for rank, one in needy if one.peer == ANY and not one.needs_one and not _is_collective(one.call)),
+        tuple(
+            rank for rank, wait in needy if wait.peer == ANY and not wait.needs_one and not _is_collective(wait.call)
+        ),
         tuple(rank for rank, peer in told.items() if peer is None),
         standstill(table),
         tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
@@ -150,10 +152,10 @@ def collectives(
     here = {rank.rank: rank.state for rank in table.ranks if rank.state != MIGRATED_OUT}
     for (call, communicator), ranks in calls.items():
         known = members.get(communicator)
-        outside = sorted(here.keys() & known if known is not None else (one for one in here if here[one] != EXITED))
+        outside = sorted(here.keys() & known if known is not None else (rank for rank in here if here[rank] != EXITED))
         inside = set(ranks)
-        lacking = tuple(one for one in outside if one not in inside)
-        exited = tuple(one for one in lacking if here[one] == EXITED)
+        lacking = tuple(rank for rank in outside if rank not in inside)
+        exited = tuple(rank for rank in lacking if here[rank] == EXITED)
         needed = tuple(sorted({peers[rank] for rank in ranks if rank in peers} - inside))
         collective = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
         is_open = collective.of_all and all(here[rank] == BLOCKED for rank in ranks)
@@ -167,7 +169,7 @@ def cycles(table: RankTable, peers: Graph, called: tuple[Collective, ...]) -> It
     rank waits for each that is not in it; in others for its peer alone.
     """
     blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
-    graph: dict[int, tuple[int, ...]] = {rank: found for rank, found in peers.items() if rank in blocked}
+    graph: dict[int, tuple[int, ...]] = {rank: peers_of for rank, peers_of in peers.items() if rank in blocked}
     for number, collective in enumerate(called, 1):
         whole = collective.members is not None and len(collective.members) == len(collective.inside) + len(
             collective.lacking
@@ -176,9 +178,9 @@ def cycles(table: RankTable, peers: Graph, called: tuple[Collective, ...]) -> It
             graph[-number] = collective.lacking
             graph.update(dict.fromkeys(collective.inside, (-number,)))
     for together in components(graph):
-        ring = shortest_ring(graph, min(one for one in together if one >= 0), together)
-        inside = (called[-one - 1].inside for one in ring if one < 0)
-        ranks = tuple(one for one in ring if one >= 0)
+        ring = shortest_ring(graph, min(node for node in together if node >= 0), together)
+        inside = (called[-node - 1].inside for node in ring if node < 0)
+        ranks = tuple(node for node in ring if node >= 0)
         yield Cycle(ranks, frozenset(ranks).union(*inside))
 
 
@@ -195,21 +197,21 @@ def components(graph: Graph) -> list[frozenset[int]]:
             if node not in low:
                 low[node] = depth[node] = len(low)
                 path.append(node)
-            following = next((one for one in left if one in graph and (one not in low or one in depth)), None)
+            following = next((node for node in left if node in graph and (node not in low or node in depth)), None)
             if following is None:
                 work.pop()
                 if low[node] == depth[node]:
                     found.append(frozenset(taken_from(path, node)))
-                    for one in found[-1]:
-                        del depth[one]
+                    for member in found[-1]:
+                        del depth[member]
                 elif work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
             elif following in low:
                 low[node] = min(low[node], depth[following])
             else:
                 work.append((following, iter(graph[following])))
-    rings = (one for one in found if len(one) > 1 or one.issubset(graph[min(one)]))
-    return sorted(rings, key=lambda one: min(rank for rank in one if rank >= 0))
+    rings = (component for component in found if len(component) > 1 or component.issubset(graph[min(component)]))
+    return sorted(rings, key=lambda ring: min(rank for rank in ring if rank >= 0))
 
 
 def taken_from(path: list[int], node: int) -> Iterator[int]:
@@ -225,10 +227,10 @@ def shortest_ring(graph: Graph, start: int, together: frozenset[int]) -> list[in
     left = deque([start])
     while start not in before:
         node = left.popleft()
-        for one in graph[node]:
-            if one in together and one not in before:
-                before[one] = node
-                left.append(one)
+        for following in graph[node]:
+            if following in together and following not in before:
+                before[following] = node
+                left.append(following)
     ring = [before[start]]
     while ring[-1] != start:
         ring.append(before[ring[-1]])

@@ -126,7 +126,7 @@ class Collector(Generic[Kind]):
             if self._lost is not None:
                 raise RanklensError(f"{self._whose(self.place)} no longer answers: MPI {self._lost.reason}")
             return Gathered(None, piece.name, piece.count)
-        problems = tuple(self._silence(*one) for one in piece.silent)
+        problems = tuple(self._silence(*silence) for silence in piece.silent)
         if self._lost is not None:
             problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
         findings = replace(piece.found, problems=(*piece.found.problems, *problems))
@@ -177,7 +177,7 @@ class Collector(Generic[Kind]):
 
     def _silence(self, place: int, last: int) -> str:
         behind = range(place + 1, last + 1)
-        hosts = ", ".join(sorted({self._hosts.get(one, "unknown") for one in behind})[:MOST_HOSTS])
+        hosts = ", ".join(sorted({self._hosts.get(collector, "unknown") for collector in behind})[:MOST_HOSTS])
         more = f"; neither do those below it: {compact(behind)} (hosts: {hosts})" if behind else ""
         return f"{self._whose(place)} does not answer{more}"
 
@@ -278,7 +278,9 @@ class Collector(Generic[Kind]):
         """With what has come; what is lacking is parsed here."""
         self._reads = True
         self._reads_until = min(time.monotonic() + self._timeout, self._until(0))
-        handed = {one: self._handed[one] for one in self._needs or () if self._handed.get(one) is not None}
+        handed = {
+            build_id: self._handed[build_id] for build_id in self._needs or () if self._handed.get(build_id) is not None
+        }
         self._reader.send(handed, self._reads_until)
 
     # ---- what is waited for ----
@@ -334,7 +336,7 @@ class Collector(Generic[Kind]):
             merged(self._reading.kind, [piece.found for piece in pieces], self.size),
             max(piece.count for piece in pieces),
             next((piece.name for piece in pieces if piece.name), self._reading.name),
-            (*silent, *(one for piece in pieces for one in piece.silent)),
+            (*silent, *(silence for piece in pieces for silence in piece.silent)),
             frozenset().union(*(piece.jobs for piece in pieces)),
         )
 
@@ -344,6 +346,6 @@ def merged(kind: type[Kind], several: Sequence[Kind], collectors: int) -> Kind:
     found = kind.merge(several)
     if not found.is_read or collectors == 1:
         return found
-    if len([one for one in several if one.is_read]) > 1:
+    if len([finding for finding in several if finding.is_read]) > 1:
         found = found.with_how(EACH_AT_ITS_TIME)
     return replace(found, problems=tuple(problem for problem in found.problems if NO_JOB.search(problem) is None))

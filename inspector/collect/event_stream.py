@@ -115,17 +115,17 @@ class HostStreams:
     def heading(self) -> EventHeading:
         """What all collectors have said; raises `SeveralJobsError` if they follow several."""
         headings = [self.begins[place] for place in sorted(self.begins)]
-        names = {one.name for one in headings if one.processes}
+        names = {heading.name for heading in headings if heading.processes}
         if len(names) > 1:
             raise SeveralJobsError(names)
-        processes = {process.index: process for one in reversed(headings) for process in one.processes}
-        count = max((one.count for one in headings), default=0)
+        processes = {process.index: process for heading in reversed(headings) for process in heading.processes}
+        count = max((heading.count for heading in headings), default=0)
         problems = [
             problem
-            for one in headings
-            if one.processes or not processes
-            for problem in one.problems
-            if problem not in missing((process.index for process in one.processes), one.count)
+            for heading in headings
+            if heading.processes or not processes
+            for problem in heading.problems
+            if problem not in missing((process.index for process in heading.processes), heading.count)
         ]
         return EventHeading(
             next(iter(names), "the job"),

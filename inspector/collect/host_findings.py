@@ -65,13 +65,13 @@ def lacks(
 def elsewhere(gone: Mapping[int, Sequence[int]], processes: frozenset[int]) -> Iterator[str]:
     """A sentence about those that are nowhere among what was read: in a process that was not, or on their way."""
     for process, numbers in sorted(gone.items()):
-        whose, one = of_ranks(compact(numbers)), len(numbers) == 1
+        whose, is_single = of_ranks(compact(numbers)), len(numbers) == 1
         if process in processes:
-            were, whose_data = ("was", "its data") if one else ("were", "their data")
+            were, whose_data = ("was", "its data") if is_single else ("were", "their data")
             yield f"{whose} {were} moving while the job was read: {whose_data} was not found"
         else:
             where = f"process {process}" if process >= 0 else "a process"
-            yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"
+            yield f"{whose} {'is' if is_single else 'are'} in {where}, which can't be read"
 
 
 def mixed(tables: Sequence[RankTable]) -> Iterable[str]:

@@ -72,10 +72,10 @@ def read(reading: Reading[Kind], whose: str, channel: Channel) -> None:
     channel.send(frozenset(sources))
     order: Union[BuildIds, dict[bytes, Variables]] = channel.receive()
     while isinstance(order, frozenset):
-        channel.send({one: parsed(*sources[one]) for one in order})
+        channel.send({build_id: parsed(*sources[build_id]) for build_id in order})
         order = channel.receive()
-    lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
-    declared = {**order, **{one: variables for one, variables in lacking.items() if variables is not None}}
+    lacking = {build_id: parsed(*sources[build_id]) for build_id in sources.keys() - order.keys()}
+    declared = {**order, **{build_id: variables for build_id, variables in lacking.items() if variables is not None}}
     findings = reading.kind.merge([own, reading.find(members, declared)])
     problems = tuple(f"{whose}: {problem}" for problem in findings.problems)
     name = members.name if members.found else ""
@@ -84,14 +84,14 @@ def read(reading: Reading[Kind], whose: str, channel: Channel) -> None:
 
 def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
     """By build-id: the objects that ranks have copies of, in the processes that can be read."""
-    found: dict[bytes, tuple[Job, Object]] = {}
+    by_build_id: dict[bytes, tuple[Job, Object]] = {}
     for member in members.found:
         with suppress(RanklensError):
             job = job_of(member.open())
             for elf_object in job.privatized:
                 if elf_object.build_id:
-                    found.setdefault(elf_object.build_id, (job, elf_object))
-    return found
+                    by_build_id.setdefault(elf_object.build_id, (job, elf_object))
+    return by_build_id
 
 
 def parsed(job: Job, source: Object) -> Optional[Variables]:

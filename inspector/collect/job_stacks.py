@@ -60,11 +60,11 @@ class RankPlaces:
     @property
     def gone(self) -> dict[int, list[int]]:
         """By process: the ranks that moved there, and that it has not reported."""
-        found: dict[int, list[int]] = {}
+        ranks_of: dict[int, list[int]] = {}
         for number, sureness, process in zip(self.numbers, self.strengths, self.processes):
             if not sureness & 1:
-                found.setdefault(process, []).append(number)
-        return found
+                ranks_of.setdefault(process, []).append(number)
+        return ranks_of
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class StackFindings(HostFindings):
     def merge(cls, several: Sequence[StackFindings]) -> StackFindings:
         """One of all; each rank's stack is that of the process where it is."""
         processes, problems = together(several)
-        told = [(one, one.subject) for one in several if one.subject is not None]
+        told = [(findings, findings.subject) for findings in several if findings.subject is not None]
         if not told:
             return StackFindings(processes, problems)
         tables = [subject.table for _, subject in told]
         first = min((subject for _, subject in told), key=lambda subject: subject.table.process_index)
         warnings = dict.fromkeys(text for table in tables for text in table.warnings)
-        kept = of_homes([one for one, _ in told])
+        kept = of_homes([findings for findings, _ in told])
         places, missing = RankPlaces(), dict[int, str]()
         for findings in kept:
             places.extend(findings.places)
@@ -104,7 +104,7 @@ class StackFindings(HostFindings):
                 table=replace(first.table, warnings=tuple(warnings)),
             ),
             places,
-            stack_groups.merge(one.calls for one in kept).message(),
+            stack_groups.merge(findings.calls for findings in kept).message(),
             missing,
             kept[0].are_actors,
         )
@@ -186,10 +186,10 @@ def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool)
         )
 
     told = [
-        StackFindings(frozenset((member.index,)), (member.saying(one.sentence),))
-        if isinstance(one, RanklensError)
-        else one
-        for member, one in read_together(members, way, of_process)
+        StackFindings(frozenset((member.index,)), (member.saying(result.sentence),))
+        if isinstance(result, RanklensError)
+        else result
+        for member, result in read_together(members, way, of_process)
     ]
     return StackFindings.merge([*told, StackFindings(problems=members.doubtful)])
 
@@ -217,4 +217,4 @@ def of_homes(several: Sequence[StackFindings]) -> list[StackFindings]:
             is_stronger = own[rank] > known[other][rank]
             strange.setdefault(other if is_stronger else place, set()).add(rank)
             home[rank] = place if is_stronger else other
-    return [one.without(frozenset(strange.get(place, ()))) for place, one in enumerate(several)]
+    return [findings.without(frozenset(strange.get(place, ()))) for place, findings in enumerate(several)]

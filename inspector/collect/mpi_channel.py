@@ -86,7 +86,7 @@ def speak(channel: Channel) -> None:
     while sent or not ends:
         is_idle = not pass_on(MPI, simple_queue) and not sent
         pause = min(2 * pause, LONGEST_PAUSE) if is_idle else PAUSE
-        sent = [one for one in sent if not is_done(MPI, one)]
+        sent = [request for request in sent if not is_done(MPI, request)]
         readable, _, _ = select.select([] if ends else [channel], [], [], pause)
         if readable:
             order = channel.receive()
@@ -111,8 +111,8 @@ Told = SimpleQueue[Union[ChannelMessage, Ending, None]]  # for the collector; No
 def tell(channel: Channel, simple_queue: Told) -> None:
     """A thread of its own: where the collector sends just then, each would wait for the other to listen."""
     with suppress(OSError):  # the collector has ended
-        while (one := simple_queue.get()) is not None:
-            channel.send(one)
+        while (message := simple_queue.get()) is not None:
+            channel.send(message)
 
 
 def pass_on(mpi: Any, simple_queue: Told) -> int:

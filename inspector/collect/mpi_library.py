@@ -57,7 +57,7 @@ def choose(site: SiteMpi, channel: int, program: str) -> None:
     folder = folder_of_link(site)
     if folder is None:
         return
-    places = ":".join(one for one in (str(folder), os.environ.get("LD_LIBRARY_PATH", "")) if one)
+    places = ":".join(path for path in (str(folder), os.environ.get("LD_LIBRARY_PATH", "")) if path)
     os.set_inheritable(channel, True)
     words = [sys.executable, "-c", program, str(channel)]
     os.execve(sys.executable, words, {**os.environ, "LD_LIBRARY_PATH": places, AGAIN: str(folder)})

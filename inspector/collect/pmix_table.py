@@ -89,7 +89,7 @@ def launched_by(launcher: int) -> list[LaunchedProcess]:
         told = f"the process that asks it {told.reason}"
     if isinstance(told, str):
         raise RanklensError(f"launcher {launcher} gives no table of its processes by PMIx: {told}")
-    return sorted(told, key=lambda one: (one.namespace, one.rank))
+    return sorted(told, key=lambda process: (process.namespace, process.rank))
 
 
 def _tell(launcher: int, channel: Channel) -> None:
@@ -109,9 +109,9 @@ def _ask(launcher: int) -> list[LaunchedProcess]:
         raise RanklensError("it names no jobs")
     text = ctypes.cast(names.data, c_char_p).value or b""
     others = [name for name in text.split(b",") if name and name != own.namespace]
-    found = [process for name in others for process in _table(_query(library, PROC_TABLE, name))]
+    processes = [process for name in others for process in _table(_query(library, PROC_TABLE, name))]
     library.PMIx_tool_finalize()
-    return found
+    return processes
 
 
 def library_of(launcher: int) -> str:

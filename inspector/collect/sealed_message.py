@@ -79,9 +79,9 @@ class _DataUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class that a message may make."""
-        found = super().find_class(module, name) if self._is_known(module, name) else None
-        if (module, name) in PLAIN | FUNCTIONS or is_dataclass(found) or _is_named_tuple(found):
-            return found
+        loaded = super().find_class(module, name) if self._is_known(module, name) else None
+        if (module, name) in PLAIN | FUNCTIONS or is_dataclass(loaded) or _is_named_tuple(loaded):
+            return loaded
         raise pickle.UnpicklingError(f"{module}.{name}")
 
     @staticmethod
@@ -90,5 +90,5 @@ class _DataUnpickler(pickle.Unpickler):
         return (module, name) in PLAIN or (module.partition(".")[0] in OWN and "." not in name)
 
 
-def _is_named_tuple(found: object) -> bool:
-    return isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+def _is_named_tuple(loaded: object) -> bool:
+    return isinstance(loaded, type) and issubclass(loaded, tuple) and hasattr(loaded, "_fields")

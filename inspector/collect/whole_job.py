@@ -103,7 +103,9 @@ def read_members(
     `handed`: debug information by build-id that is there already.
     """
     read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
-    return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
+    return with_waits_of(
+        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
+    )
 
 
 def read_waits(members: Members, way: Way) -> Findings:
@@ -116,7 +118,9 @@ def read_waits(members: Members, way: Way) -> Findings:
         return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=known)))
 
     read = read_together(members, way, of_process)
-    return with_waits_of(_merged(members, read), [one for _, one in read if not isinstance(one, RanklensError)])
+    return with_waits_of(
+        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
+    )
 
 
 def bare_report(job: Job) -> Report:
@@ -125,14 +129,14 @@ def bare_report(job: Job) -> Report:
 
 
 def _merged(members: Members, read: Sequence[tuple[JobMember, Union[ReadProcess, RanklensError]]]) -> Findings:
-    return merge([*(findings_of(*one) for one in read), Findings(problems=members.doubtful)])
+    return merge([*(findings_of(*pair) for pair in read), Findings(problems=members.doubtful)])
 
 
-def findings_of(member: JobMember, found: Union[ReadProcess, RanklensError]) -> Findings:
+def findings_of(member: JobMember, result: Union[ReadProcess, RanklensError]) -> Findings:
     """Return what one process of a job tells, or why it tells nothing."""
-    if isinstance(found, RanklensError):
-        return Findings(frozenset((member.index,)), (member.saying(found.sentence),))
-    return replace(found.findings, processes=frozenset((member.index,)))
+    if isinstance(result, RanklensError):
+        return Findings(frozenset((member.index,)), (member.saying(result.sentence),))
+    return replace(result.findings, processes=frozenset((member.index,)))
 
 
 def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findings:
@@ -200,7 +204,7 @@ def merge(several: Sequence[Findings]) -> Findings:
     if not reports:
         return Findings(processes, problems)
     report, contradictions = merge_reports(reports)
-    homes = {one.rank for one in report.subject.present}
+    homes = {rank.rank for rank in report.subject.present}
     sizes = {size.rank: size for findings in several for size in findings.sizes if size.rank in homes}
     ordered = tuple(sizes[rank] for rank in sorted(sizes))
     return Findings(processes, problems + contradictions, report, _merge_calls(several, reports), ordered)
@@ -241,7 +245,7 @@ def finished(findings: Findings, name: str, count: int) -> Report:
 
 def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
     """One report, and a sentence for each thing that processes of one job must not differ in."""
-    first = min(reports, key=lambda one: one.subject.table.process_index)
+    first = min(reports, key=lambda report: report.subject.table.process_index)
     homes = homes_of(reports)
     own = own_of(reports, homes)
     table = replace(
@@ -249,7 +253,7 @@ def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
         ranks=tuple(homes[number][0] for number in sorted(homes)),
         warnings=tuple(dict.fromkeys(text for report in reports for text in report.subject.table.warnings)),
     )
-    payload = {size.rank: size for one, ranks in zip(reports, own) for size in one.payload if size.rank in ranks}
+    payload = {size.rank: size for report, ranks in zip(reports, own) for size in report.payload if size.rank in ranks}
     merged = Report(
         Subject(first.subject.description, table, max(report.subject.taken for report in reports), first.subject.how),
         merge_globals([report.globals for report in reports], own),
@@ -307,14 +311,14 @@ def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) 
 def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> Globals:
     """Merge the globals of processes; each rank's value comes from its own process."""
     variables: dict[tuple[str, str, int, str], list[GlobalValues]] = {}
-    for found, ranks in zip(several, own):
-        for global_values in found.values:
+    for globals_read, ranks in zip(several, own):
+        for global_values in globals_read.values:
             key = global_values.object, global_values.file, global_values.line, global_values.name
             variables.setdefault(key, []).append(
                 replace(global_values, groups=tuple(kept(global_values.groups, ranks)))
             )
-    absent = dict.fromkeys(one for found in several for one in found.absent)
-    apart = max((one.apart for one in several), default=0)
+    absent = dict.fromkeys(reason for globals_read in several for reason in globals_read.absent)
+    apart = max((globals_read.apart for globals_read in several), default=0)
     return Globals(tuple(_merge_variable(variable) for variable in variables.values()), tuple(absent), apart)
 
 
@@ -332,12 +336,17 @@ def _merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
         for group in variable.groups:
             values.setdefault((group.value, group.digest), []).extend(group.ranks)
     groups = [Group(tuple(sorted(ranks)), value, digest) for (value, digest), ranks in values.items()]
-    groups.sort(key=lambda one: (-len(one.ranks), one.ranks))
-    verdict = next((one for one in PRECEDENCE if any(single.verdict == one for single in several)), UNKNOWN)
+    groups.sort(key=lambda group: (-len(group.ranks), group.ranks))
+    verdict = next(
+        (verdict_name for verdict_name in PRECEDENCE if any(single.verdict == verdict_name for single in several)),
+        UNKNOWN,
+    )
     if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
         verdict = DIFFERS
-    needless = min(one.needless for one in several) if len(groups) == 1 else 0
-    uncompared = next((one.uncompared for one in several if one.uncompared), "") if len(groups) == 1 else ""
+    needless = min(variable.needless for variable in several) if len(groups) == 1 else 0
+    uncompared = (
+        next((variable.uncompared for variable in several if variable.uncompared), "") if len(groups) == 1 else ""
+    )
     return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless, uncompared=uncompared)
 
 
@@ -352,12 +361,19 @@ def _merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Au
         known = alarms.get(alarm.object)
         alarms[alarm.object] = alarm if known is None else both(known, alarm)
     return Audit(
-        tuple(sorted(findings, key=lambda one: (one.rank, one.address))),
+        tuple(sorted(findings, key=lambda finding: (finding.rank, finding.address))),
         counts,
         tuple(alarms.values()),
-        sum(one.changed for one in several),
-        tuple(dict.fromkeys(one for audit in several for one in audit.absent)),
-        tuple(sorted(one for audit, ranks in zip(several, own) for one in audit.unread if one[0] in ranks)),
+        sum(audit.changed for audit in several),
+        tuple(dict.fromkeys(reason for audit in several for reason in audit.absent)),
+        tuple(
+            sorted(
+                rank_and_reason
+                for audit, ranks in zip(several, own)
+                for rank_and_reason in audit.unread
+                if rank_and_reason[0] in ranks
+            )
+        ),
     )
 
 

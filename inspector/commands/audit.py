@@ -121,8 +121,10 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str, frozenset[st
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
-    copied = (one for one in job.table.objects if one.privatized and not one.is_program)
-    private = frozenset(one.path.removesuffix(" (deleted)").rpartition("/")[2][NUMBERED:] for one in copied)
+    copied = (elf_object for elf_object in job.table.objects if elf_object.privatized and not elf_object.is_program)
+    private = frozenset(
+        elf_object.path.removesuffix(" (deleted)").rpartition("/")[2][NUMBERED:] for elf_object in copied
+    )
     return path, method or job.table.method, of_job(job.table), private
 
 
@@ -276,7 +278,7 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
         "runtime": runtime or None,
         "absent": None if absent is None else harmless(str(absent)),
         "apart": facts.apart,
-        "undescribed": [harmless(one) for one in facts.undescribed],
+        "undescribed": [harmless(name) for name in facts.undescribed],
         "variables": [
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()

@@ -124,11 +124,11 @@ def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argpa
         print_error("inspector", problem)
     begin(heading, options.json)
     trace = chrome_trace.Trace(heading.name, {process.index: process.pid for process in heading.processes})
-    found = 0
+    events = 0
     try:
         for notices in told:
             for notice in notices:
-                found += isinstance(notice, Event)
+                events += isinstance(notice, Event)
                 # Clocks since a host's start differ from host to host.
                 trace.add(
                     replace(notice, monotonic=notice.realtime) if options.mpi and isinstance(notice, Event) else notice
@@ -139,7 +139,7 @@ def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argpa
             trace.write(Path(options.chrome))
     if asked.by not in (0, signal.SIGINT):
         return exit_status(asked.by)
-    return 0 if found else 1
+    return 0 if events else 1
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def named(target: str) -> Members:
 def opened(members: Members) -> tuple[EventHeading, list[EventSource]]:
     """Those that can be followed, and what is to be said of the job first."""
     tried = [source_of(member) for member in members.found]
-    sources = [one for one in tried if isinstance(one, EventSource)]
-    problems = (*members.problems, *(one for one in tried if isinstance(one, str)))
+    sources = [source for source in tried if isinstance(source, EventSource)]
+    problems = (*members.problems, *(problem for problem in tried if isinstance(problem, str)))
     notes = (source.note for source in sources if source.note)
     processes = tuple(source.process for source in sources)
     return EventHeading(members.name, members.count, processes, (*problems, *notes)), sources
@@ -217,15 +217,15 @@ def begin(heading: EventHeading, is_json: bool) -> None:
     print(harmless(f"{heading.name}" + (f": processes {listed}" if listed else "")), flush=True)
 
 
-def as_line(one: Notice) -> str:
+def as_line(notice: Notice) -> str:
     """`2026-03-01T14:02:11.000123  process 0  rank 3  leaves for process 1, move 2`."""
-    if isinstance(one, LostEvents):
-        return f"! {one.count} events of process {one.process} are lost: newer ones have taken their places"
-    if isinstance(one, Ended):
-        return harmless(f"process {one.process} (pid {one.pid}) {one.why}")
-    when = datetime.fromtimestamp(one.realtime // 1_000_000_000).strftime("%Y-%m-%dT%H:%M:%S")
-    whose = "all ranks" if one.rank < 0 else f"rank {one.rank}"
-    return f"{when}.{one.realtime // 1000 % 1_000_000:06}  process {one.process}  {whose}  {saying(one)}"
+    if isinstance(notice, LostEvents):
+        return f"! {notice.count} events of process {notice.process} are lost: newer ones have taken their places"
+    if isinstance(notice, Ended):
+        return harmless(f"process {notice.process} (pid {notice.pid}) {notice.why}")
+    when = datetime.fromtimestamp(notice.realtime // 1_000_000_000).strftime("%Y-%m-%dT%H:%M:%S")
+    whose = "all ranks" if notice.rank < 0 else f"rank {notice.rank}"
+    return f"{when}.{notice.realtime // 1000 % 1_000_000:06}  process {notice.process}  {whose}  {saying(notice)}"
 
 
 def saying(event: Event) -> str:
@@ -250,20 +250,20 @@ def element(event: Event) -> str:
     return "" if event.processing_element < 0 else f", processing element {event.processing_element}"
 
 
-def as_json(one: Notice) -> dict[str, object]:
+def as_json(notice: Notice) -> dict[str, object]:
     """The documented form."""
-    if isinstance(one, LostEvents):
-        return {"event": "lost", "process": one.process, "count": one.count}
-    if isinstance(one, Ended):
-        return {"event": "ended", "process": one.process, "pid": one.pid, "why": one.why}
+    if isinstance(notice, LostEvents):
+        return {"event": "lost", "process": notice.process, "count": notice.count}
+    if isinstance(notice, Ended):
+        return {"event": "ended", "process": notice.process, "pid": notice.pid, "why": notice.why}
     return {
-        "event": one.kind,
-        "number": one.number,
-        "monotonic": one.monotonic,
-        "realtime": one.realtime,
-        "process": one.process,
-        "rank": one.rank,
-        "processing_element": one.processing_element,
-        "other_process": one.other_process,
-        "moves": one.moves,
+        "event": notice.kind,
+        "number": notice.number,
+        "monotonic": notice.monotonic,
+        "realtime": notice.realtime,
+        "process": notice.process,
+        "rank": notice.rank,
+        "processing_element": notice.processing_element,
+        "other_process": notice.other_process,
+        "moves": notice.moves,
     }

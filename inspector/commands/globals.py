@@ -161,11 +161,18 @@ def read_members(members: Members, way: Way, wanted: RankSet, read_values: Read)
     subject = subject_of_all(members, jobs, homes)
     rankset.check(wanted, subject.table, several=len(members.found) > 1)
     own = [frozenset(rank for rank, home in homes.items() if home is job) for job in jobs]
-    chosen = sorted({rank for (_, _, found), ranks in zip(read, own) for rank in found.ranks if rank in ranks})
+    chosen = sorted(
+        {rank for (_, _, chosen_there), ranks in zip(read, own) for rank in chosen_there.ranks if rank in ranks}
+    )
     unknown = {
-        rank: why for (_, _, found), ranks in zip(read, own) for rank, why in found.unknown.items() if rank in ranks
+        rank: why
+        for (_, _, chosen_there), ranks in zip(read, own)
+        for rank, why in chosen_there.unknown.items()
+        if rank in ranks
     }
-    return ReadGlobals(subject, merge_globals([found for _, found, _ in read], own), Chosen(tuple(chosen), unknown))
+    return ReadGlobals(
+        subject, merge_globals([variables for _, variables, _ in read], own), Chosen(tuple(chosen), unknown)
+    )
 
 
 def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:

@@ -84,10 +84,10 @@ def read(options: argparse.Namespace) -> Reading:
     way = way_of(options)
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        found = read_each(members, way, lambda job, _: _read_process(job))
-        return _reading(members.name, found)
-    one = read_target(options.target, options.exe, way, _read_process, is_whole=_is_whole)
-    return _reading(one[0].job.target.description, [one])
+        readings = read_each(members, way, lambda job, _: _read_process(job))
+        return _reading(members.name, readings)
+    reading = read_target(options.target, options.exe, way, _read_process, is_whole=_is_whole)
+    return _reading(reading[0].job.target.description, [reading])
 
 
 Process = tuple[ProcessCounts, dict[int, int]]
@@ -103,7 +103,7 @@ def _read_process(job: Job) -> Process:
 
 
 def _reading(description: str, processes: Sequence[Process]) -> Reading:
-    sizes = {rank: size for _, found in processes for rank, size in found.items()}
+    sizes = {rank: size for _, sizes_there in processes for rank, size in sizes_there.items()}
     counts = [each for each, _ in processes]
     return Reading(description, counts[0].job.taken, loads_of(counts), sizes)
 

@@ -63,12 +63,12 @@ def run(options: argparse.Namespace) -> int:
     if len(kinds) > 1:
         raise UsageError("stacks and reports can't be merged with each other", "merge each kind by itself")
     check_one_job(options.files, contents)
-    ordered = sorted(contents, key=lambda one: str(one.get("taken", "")))
+    ordered = sorted(contents, key=lambda content: str(content.get("taken", "")))
     merge = merge_stacks if kinds == {STACKS} else merge_reports
     try:
         return show(merge(ordered), kinds, options.json)
     except MALFORMED as error:
-        name = next((name for name, one in zip(options.files, contents) if is_malformed(one, merge)), "a file")
+        name = next((name for name, content in zip(options.files, contents) if is_malformed(content, merge)), "a file")
         raise UsageError(f"{name} does not follow its schema", "write it again with --json") from error
 
 
@@ -84,7 +84,7 @@ def is_malformed(content: Content, merge: Callable[[Iterable[Content]], Content]
 def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
     """Raises `UsageError` for files of two jobs: equal numbers are other ranks there. Old files do not name theirs."""
     for field, said in (("job", "job {}"), ("rank_count", "a job of {} ranks")):
-        known = [(name, one[field]) for name, one in zip(names, contents) if one.get(field)]
+        known = [(name, content[field]) for name, content in zip(names, contents) if content.get(field)]
         for name, value in known:
             if value != known[0][1]:
                 first, other = (said.format(str(one)[:80]) for one in (known[0][1], value))
@@ -182,15 +182,17 @@ def merge_stacks(contents: Iterable[Content]) -> Content:
         targets.append(str(content["target"]))
         rank_count, taken = max(rank_count, int(content["rank_count"])), str(content["taken"])
         reader = RankReader(content)
-        for one in content["stacks"]:
-            calls = tuple((str(c["function"]), str(c["file"]), int(c["line"]), str(c["library"])) for c in one["calls"])
-            for rank in reader.ranks(one["ranks"]):
+        for group in content["stacks"]:
+            calls = tuple(
+                (str(c["function"]), str(c["file"]), int(c["line"]), str(c["library"])) for c in group["calls"]
+            )
+            for rank in reader.ranks(group["ranks"]):
                 stacks[rank] = calls
                 missing.pop(rank, None)
-        for one in content["missing"]:
-            for rank in reader.ranks(one["ranks"]):
+        for group in content["missing"]:
+            for rank in reader.ranks(group["ranks"]):
                 stacks.pop(rank, None)
-                missing[rank] = str(one["reason"])
+                missing[rank] = str(group["reason"])
     keys = ("function", "file", "line", "library")
     return {
         "schema": STACKS,
@@ -207,12 +209,12 @@ def merge_stacks(contents: Iterable[Content]) -> Content:
     }
 
 
-def by_size(found: dict[int, Any]) -> list[tuple[Any, list[int]]]:
+def by_size(by_rank: dict[int, Any]) -> list[tuple[Any, list[int]]]:
     """What several ranks have in common, and the ranks; most ranks first."""
     groups: dict[Any, list[int]] = {}
-    for rank, value in sorted(found.items()):
+    for rank, value in sorted(by_rank.items()):
         groups.setdefault(value, []).append(rank)
-    return sorted(groups.items(), key=lambda one: (-len(one[1]), one[1]))
+    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[1]))
 
 
 def merge_reports(contents: Iterable[Content]) -> Content:
@@ -225,16 +227,18 @@ def merge_reports(contents: Iterable[Content]) -> Content:
     spans = 0
     for content in contents:
         merged.update(content)
-        here = {int(one["rank"]): one for one in content["ranks"] if knows_better(one, ranks.get(int(one["rank"])))}
+        here = {
+            int(rank["rank"]): rank for rank in content["ranks"] if knows_better(rank, ranks.get(int(rank["rank"])))
+        }
         ranks.update(here)
         present = spans_of(here)
-        payload.update({int(one["rank"]): one for one in content["payload"] if int(one["rank"]) in here})
-        for one in content["globals"]:
-            key = str(one["name"]), str(one["object"])
-            variables[key] = one
+        payload.update({int(sizes["rank"]): sizes for sizes in content["payload"] if int(sizes["rank"]) in here})
+        for variable in content["globals"]:
+            key = str(variable["name"]), str(variable["object"])
+            variables[key] = variable
             of_variable = values.setdefault(key, RankValues())
             before = len(of_variable)
-            enter_groups(of_variable, one["groups"], RankReader(content), present)
+            enter_groups(of_variable, variable["groups"], RankReader(content), present)
             spans += len(of_variable) - before
             if spans > MOST_SPANS:
                 raise UsageError("the values are of too many sets of ranks", "merge fewer files")
@@ -270,9 +274,9 @@ def _show_stacks(merged: Content) -> None:
     screen = console()
     reader = RankReader(merged)
     stacks = [
-        (rank, [_call_of(call) for call in one["calls"]])
-        for one in merged["stacks"]
-        for rank in reader.ranks(one["ranks"])
+        (rank, [_call_of(call) for call in group["calls"]])
+        for group in merged["stacks"]
+        for rank in reader.ranks(group["ranks"])
     ]
     screen.print(Text(f"{harmless(merged['target'])}: {len(stacks)} of {merged['rank_count']} ranks"))
     for line in call_tree.lines(call_tree.merge(stacks)):
@@ -288,7 +292,7 @@ def _show_stacks(merged: Content) -> None:
 def way_to(calls: list[Content]) -> str:
     """`... > even > receive > MPI_Recv from librankmpi.so`: the innermost calls of a stack."""
     shown = [_call_of(call) for call in calls[-MOST_CALLS:]]
-    names = [*(one.function for one in shown[:-1]), *(label(one) for one in shown[-1:])]
+    names = [*(call.function for call in shown[:-1]), *(label(call) for call in shown[-1:])]
     return " > ".join(["..."] * (len(calls) > MOST_CALLS) + names) or "??"
 
 
@@ -299,11 +303,11 @@ def _call_of(content: Content) -> Call:
 def show_report(merged: Content) -> None:
     """Print merged reports as text."""
     screen = console()
-    differing = [one for one in merged["globals"] if one["differs"]]
+    differing = [variable for variable in merged["globals"] if variable["differs"]]
     how = f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
     heading(screen, "Odd ones out", how)
     table = Listing(("variable", "ranks", "value"))
-    rarest = [(RankReader(merged).spans(one["groups"][-1]["ranks"]), one) for one in differing]
+    rarest = [(RankReader(merged).spans(variable["groups"][-1]["ranks"]), variable) for variable in differing]
     for ranks, one in sorted(rarest, key=lambda row: count(row[0])):
         value = one["groups"][-1]["value"]
         shown = ranks_text(rank for span in ranks for rank in range(span.first, span.last + 1))

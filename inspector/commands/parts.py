@@ -99,15 +99,15 @@ def run(options: argparse.Namespace) -> int:
 
 def ranks(job: Job, options: argparse.Namespace) -> ReportPart:
     """Read ranks, for `inspector ranks`."""
-    found = holdings(with_waits(job).table.ranks, read_payload(job.bulk))
+    holding_rows = holdings(with_waits(job).table.ranks, read_payload(job.bulk))
 
     def show(screen: Console) -> None:
         from ..output.rank_tables import print_memory, print_ranks
 
-        print_ranks(found, screen)
-        print_memory(found, screen)
+        print_ranks(holding_rows, screen)
+        print_memory(holding_rows, screen)
 
-    return ReportPart(show, {"ranks": [rank_as_json(holding) for holding in found]}, bool(found))
+    return ReportPart(show, {"ranks": [rank_as_json(holding) for holding in holding_rows]}, bool(holding_rows))
 
 
 def pointers(job: Job, options: argparse.Namespace) -> ReportPart:
@@ -156,7 +156,7 @@ def payload(job: Job, options: argparse.Namespace) -> ReportPart:
 
         print_payload(payloads, screen)
 
-    return ReportPart(show, {"payload": [payload_as_json(one) for one in payloads]}, bool(payloads))
+    return ReportPart(show, {"payload": [payload_as_json(size) for size in payloads]}, bool(payloads))
 
 
 PARTS: dict[str, Part] = {"ranks": ranks, "pointers": pointers, "payload": payload}

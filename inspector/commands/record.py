@@ -118,7 +118,7 @@ def numbers_of(text: str) -> Optional[rankset.RankSet]:
     chosen = rankset.parse(text)
     if chosen == rankset.ALL:
         return None
-    if not all(isinstance(one, rankset.Span) for one in chosen):
+    if not all(isinstance(part, rankset.Span) for part in chosen):
         raise UsageError("--rank takes numbers here: what ranks do changes while they are recorded", "--rank 0-3,7")
     return chosen
 
@@ -173,8 +173,8 @@ class Recorder:
         return sample.clock
 
     def _wanted(self, sample: Sample) -> tuple[dict[int, Calls], dict[int, str]]:
-        calls = {rank: one for rank, one in sample.calls.items() if self._is_wanted(rank)}
-        return calls, {rank: one for rank, one in sample.missing.items() if self._is_wanted(rank)}
+        calls = {rank: call for rank, call in sample.calls.items() if self._is_wanted(rank)}
+        return calls, {rank: reason for rank, reason in sample.missing.items() if self._is_wanted(rank)}
 
     def _is_wanted(self, rank: int) -> bool:
         if self.chosen is None:

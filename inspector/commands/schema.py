@@ -49,5 +49,5 @@ def schema_of(name: str) -> dict[str, Any]:
 
     if name == MERGE:  # it prints what it was given: stacks, or a report
         return {"$schema": DRAFT, "title": "inspector merge", "anyOf": [schemas.read("stacks"), SCHEMA]}
-    found = SCHEMA if name == REPORT else part_schema(name)
-    return {"$schema": DRAFT, "title": f"inspector {name} --json", **found}
+    schema = SCHEMA if name == REPORT else part_schema(name)
+    return {"$schema": DRAFT, "title": f"inspector {name} --json", **schema}

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         with progress.shown():
             subject, written = write_members(members, options)
     else:
-        job, one = read_target(
+        job, written_piece = read_target(
             options.target,
             options.exe,
             way_of(options),
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             with_data=_is_with_data(options),
         )
         say_warnings(job)
-        subject, written = subject_of(job), [one]
+        subject, written = subject_of(job), [written_piece]
     show(subject, written, options.file)
     return 0
 
@@ -95,8 +95,8 @@ def _is_with_data(options: argparse.Namespace) -> bool:
 def write_process(job: Job, memory: str, file: str) -> tuple[Job, Written]:
     """Write the file of one process."""
     tell = progress.of_bytes("snapshot")
-    found = list(discovery.places(job))  # of the pause alone: it leads from word to word
-    return job, write(job.bulk.target, [*found, *regions(job.bulk, memory)], job.taken, file, tell)
+    register_places = list(discovery.places(job))  # of the pause alone: it leads from word to word
+    return job, write(job.bulk.target, [*register_places, *regions(job.bulk, memory)], job.taken, file, tell)
 
 
 def write_members(members: Members, options: argparse.Namespace) -> tuple[Subject, list[Written]]:
@@ -117,7 +117,9 @@ def write_members(members: Members, options: argparse.Namespace) -> tuple[Subjec
 
 def show(subject: Subject, written: Sequence[Written], file: str) -> None:
     """Print what was written."""
-    size, memory, zeros = (sum(getattr(one, name) for one in written) for name in ("size", "memory", "zeros"))
+    size, memory, zeros = (
+        sum(getattr(written_file, name) for written_file in written) for name in ("size", "memory", "zeros")
+    )
     untouched = f" ({byte_count(zeros)} more were never touched)" if zeros else ""
     several = f"{len(written)} processes, " if len(written) > 1 else ""
     line = f"{file}: {several}{byte_count(size)}, {byte_count(memory)} of memory{untouched}"

@@ -148,11 +148,11 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
     """
     from ..job.processes import homes_of, read_each, subject_of_all  # late: not for one process
 
-    found = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
-    homes = homes_of(job for job, _ in found)
-    subject = subject_of_all(members, [job for job, _ in found], homes)
+    readings = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
+    homes = homes_of(job for job, _ in readings)
+    subject = subject_of_all(members, [job for job, _ in readings], homes)
     rankset.check(chosen, subject.table, several=len(members.found) > 1)
-    told = {id(job): stacks for job, stacks in found}
+    told = {id(job): stacks for job, stacks in readings}
     calls = {rank: told[id(job)].calls[rank] for rank, job in homes.items() if rank in told[id(job)].calls}
     missing = {rank: told[id(job)].missing[rank] for rank, job in homes.items() if rank in told[id(job)].missing}
     return subject, Stacks(calls, missing)

@@ -113,7 +113,7 @@ def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
-    known = {number: ranks for _, found in read for number, ranks in found.items()}
+    known = {number: ranks for _, ranks_there in read for number, ranks in ranks_there.items()}
     return told(subject_of_all(members, jobs, homes), known, homes)
 
 
@@ -216,25 +216,29 @@ def deadlock(ranks: tuple[int, ...]) -> str:
     return f"deadlock: ranks {compact(ranks)} wait for one another, {chain}"
 
 
-def collective(one: Collective) -> str:
+def collective(operation: Collective) -> str:
     """`MPI_Barrier: entered by 0; missing: 1`, `MPI_Bcast: entered by 1; 0 is not in it, or has left it`."""
-    said = f"{one.call}: entered by {compact(one.inside)}"
-    others = [rank for rank in one.lacking if rank not in one.needed]
-    if one.needed:
-        said += f"; missing: {compact(one.needed)}"
-    elif one.of_all and not one.lacking:
+    said = f"{operation.call}: entered by {compact(operation.inside)}"
+    others = [rank for rank in operation.lacking if rank not in operation.needed]
+    if operation.needed:
+        said += f"; missing: {compact(operation.needed)}"
+    elif operation.of_all and not operation.lacking:
         said += "; no rank known here is missing"
-    gone = [rank for rank in one.needed if rank in one.exited]
+    gone = [rank for rank in operation.needed if rank in operation.exited]
     if gone:
         said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
-    if one.needed and one.of_all and one.members is None:
+    if operation.needed and operation.of_all and operation.members is None:
         said += " (if they belong to its communicator)"
     if others:
         be, have = ("is", "has") if len(others) == 1 else ("are", "have")
-        belong = "" if one.members is not None else " or its communicator"
+        belong = "" if operation.members is not None else " or its communicator"
         said += f"; {compact(others)} {be} not in it{belong}, or {have} left it"
-    elsewhere = len(one.members) - len(one.inside) - len(one.lacking) if one.members is not None else 0
-    return f"{said}; {elsewhere} of its {len(one.members or ())} ranks are in other processes" if elsewhere else said
+    elsewhere = (
+        len(operation.members) - len(operation.inside) - len(operation.lacking) if operation.members is not None else 0
+    )
+    return (
+        f"{said}; {elsewhere} of its {len(operation.members or ())} ranks are in other processes" if elsewhere else said
+    )
 
 
 def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
@@ -252,19 +256,19 @@ def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
             for link in chains(subject.table, waits).links
         ],
         "cycles": [list(cycle.ranks) for cycle in waits.cycles],
-        "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in waits.unsure],
+        "unsure": [{"ranks": list(cycle.ranks), "reason": reason} for cycle, reason in waits.unsure],
         "unknown": [{"rank": rank, "reason": reason} for rank, reason in waits.unknown],
         "standstill": compact(waits.standstill),
         "collectives": [
             {
-                "call": one.call,
-                "communicator": one.communicator,
-                "members": None if one.members is None else compact(sorted(one.members)),
-                "inside": compact(one.inside),
-                "lacking": compact(one.lacking),
-                "exited": compact(one.exited),
-                "needed": compact(one.needed),
+                "call": operation.call,
+                "communicator": operation.communicator,
+                "members": None if operation.members is None else compact(sorted(operation.members)),
+                "inside": compact(operation.inside),
+                "lacking": compact(operation.lacking),
+                "exited": compact(operation.exited),
+                "needed": compact(operation.needed),
             }
-            for one in waits.collectives
+            for operation in waits.collectives
         ],
     }

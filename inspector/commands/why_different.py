@@ -169,7 +169,7 @@ def as_json(subject: Subject, difference: Difference) -> dict[str, object]:
         **envelope(SCHEMA, harmless(subject.description), subject.how, subject.taken),
         "ranks": list(difference.ranks),
         "shared": calls(difference.shared),
-        "apart": [calls(one) for one in difference.apart],
+        "apart": [calls(stack) for stack in difference.apart],
         "variables": [
             {"name": variable.name, "file": variable.file, "line": variable.line, "values": list(variable.values)}
             for variable in difference.variables

@@ -32,9 +32,9 @@ class ReadRecorder:
 
     def read(self, address: int, size: int) -> bytes:
         """Read memory and note the range."""
-        found = self._target.read(address, size)
+        data = self._target.read(address, size)
         self._note(address, size)
-        return found
+        return data
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         """Read many ranges and note them."""

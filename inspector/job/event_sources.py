@@ -114,10 +114,10 @@ def _is_ready(descriptor: int) -> bool:
 
 def reader(target: Target) -> Read:
     """Return how to read a target's registry; raises `RegistryError` without one."""
-    found = find(target, target.maps())
-    if found is None:
+    registry = find(target, target.maps())
+    if registry is None:
         raise RegistryError(f"{target.description} has no registry", HINTS.get(decode(target).runtime, ""))
-    start, _ = found
+    start, _ = registry
     return lambda offset, size: target.read(start + offset, size)
 
 
@@ -151,11 +151,11 @@ class JobEvents:
     def look(self) -> Iterator[Notice]:
         """What is certain by now."""
         now = time.monotonic_ns()
-        held = [(when, process, order, age + 1, one) for when, process, order, age, one in self._held]
+        held = [(when, process, order, age + 1, notice) for when, process, order, age, notice in self._held]
         for source in list(self._sources):
             held += self._read(source, now)
-        held.sort(key=lambda one: one[:3])
-        old = [index for index, one in enumerate(held) if one[0] <= self._before or one[3] >= OLDEST]
+        held.sort(key=lambda entry: entry[:3])
+        old = [index for index, entry in enumerate(held) if entry[0] <= self._before or entry[3] >= OLDEST]
         end = old[-1] + 1 if old else 0
         self._held, self._before = held[end:], now
         for *_, one in held[:end]:
@@ -164,8 +164,8 @@ class JobEvents:
     def rest(self) -> Iterator[Notice]:
         """What is held back still."""
         held, self._held = self._held, []
-        for *_, one in sorted(held, key=lambda one: one[:3]):
-            yield one
+        for *_, notice in sorted(held, key=lambda entry: entry[:3]):
+            yield notice
 
     def _read(self, source: EventSource, now: int) -> Iterator[tuple[int, int, int, int, Notice]]:
         has_ended, process = source.has_ended(), source.member.index
@@ -184,6 +184,6 @@ class JobEvents:
                 yield self._entry(Ended(now, process, source.member.pid, "has ended"))
             self._sources.remove(source)
 
-    def _entry(self, one: Notice) -> tuple[int, int, int, int, Notice]:
+    def _entry(self, notice: Notice) -> tuple[int, int, int, int, Notice]:
         self._order += 1
-        return one.monotonic, one.process, self._order, 0, one
+        return notice.monotonic, notice.process, self._order, 0, notice

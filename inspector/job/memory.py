@@ -47,8 +47,8 @@ class RankMemory:
         self._space = rank.pages_of
         self._start, self._near = 0, NOTHING
         self._pages.clear()
-        segments = [found for elf_object in objects for found in data_segments(rank, elf_object)]
-        for segment, start in sorted(segments, key=lambda found: found[1]):
+        segments = [segment for elf_object in objects for segment in data_segments(rank, elf_object)]
+        for segment, start in sorted(segments, key=lambda segment_and_start: segment_and_start[1]):
             if segment.memory_size <= LARGEST_LOADED:
                 with suppress(MemoryUnreadable):  # each variable in it will say so itself, or be readable alone
                     self._load_segment(start, start + segment.memory_size)
@@ -121,7 +121,7 @@ class RankMemory:
         """Return what is equal for equal bytes alone; of many bytes, zeros that take no memory are not read."""
         if size <= LARGE:
             return hashlib.sha256(self.view(address, size)).digest()
-        found = hashlib.sha256(size.to_bytes(8, "little"))
+        digest = hashlib.sha256(size.to_bytes(8, "little"))
         behind = 0  # of the blocks that have been looked at
         # Of a running process what it has let go of since counts as zeros, which it is now.
         for start, end in self._backed(address, address + size):
@@ -129,9 +129,9 @@ class RankMemory:
                 block = self.read(address + at, min(BLOCK, size - at))
                 behind = at + BLOCK
                 if block != ZEROS[: len(block)]:
-                    found.update(at.to_bytes(8, "little"))
-                    found.update(block)
-        return found.digest()
+                    digest.update(at.to_bytes(8, "little"))
+                    digest.update(block)
+        return digest.digest()
 
     def _backed(self, start: int, end: int) -> Iterable[tuple[int, int]]:
         """What of [start, end) may be anything but zeros."""

@@ -40,7 +40,7 @@ class Pristine:
     def __init__(self, path: str, elf_object: Object) -> None:
         self._object = elf_object
         self._elf = ElfFile(path)
-        self._relocated = sorted(self._relocations(path), key=lambda one: one.place)
+        self._relocated = sorted(self._relocations(path), key=lambda relocation: relocation.place)
         self._places = [relocated.place for relocated in self._relocated]
         self._tls = next((header for header in self._elf.program_headers if header.type == PT_TLS), None)
         self._images: dict[tuple[int, int], bytes] = {}

@@ -43,20 +43,20 @@ def read_each(
 
     `read` may be called several times for each. `with_data`: it reads globals.
     """
-    found: list[Value] = []
+    results: list[Value] = []
     warnings: list[str] = []
     for member, value in read_together(members, way, lambda job, member: (job, read(job, member)), with_data):
         if isinstance(value, RanklensError):
             print_error("inspector", member.saying(value.sentence))
             continue
         job, result = value
-        found.append(result)
+        results.append(result)
         warnings += [member.saying(warning) for warning in job.table.warnings]
     for one in (*dict.fromkeys(warnings), *members.problems):
         print_error("inspector", one)
-    if not found:
+    if not results:
         raise RanklensError(f"no process of {members.name} can be read")
-    return found
+    return results
 
 
 def read_together(
@@ -100,24 +100,24 @@ def _paused(
     live: Sequence[tuple[JobMember, LiveTarget]], one: Callable[[Target, JobMember], Read[Value]], with_data: bool
 ) -> dict[JobMember, Read[Value]]:
     """What was read of those that could be stopped; without the others."""
-    found: dict[JobMember, Read[Value]] = {}
+    together: dict[JobMember, Read[Value]] = {}
     planned: list[tuple[JobMember, ProcessPlan]] = []
     for member, target in live:
         plan = _plan_or_why(target, with_data)
         if isinstance(plan, RanklensError):
-            found[member] = plan
+            together[member] = plan
         else:
             planned.append((member, plan))
 
     def read_all(paused: Sequence[PausedTarget]) -> None:
-        found.update({member: one(target, member) for (member, _), target in zip(planned, paused)})
+        together.update({member: one(target, member) for (member, _), target in zip(planned, paused)})
 
     try:
         if planned:
             at_one_moment([process for _, process in planned], with_data, read_all)
     except NotStoppableError as error:
         print_error("inspector", f"{error}, {UNPAUSED}")
-    return found
+    return together
 
 
 def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[ProcessPlan, RanklensError]:

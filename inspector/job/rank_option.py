@@ -74,4 +74,4 @@ def of_one(job: Job, wanted: RankSet) -> Chosen:
 def by_reason(missing: dict[int, str]) -> Iterator[tuple[str, Sequence[int]]]:
     """Each reason with the ranks that have it."""
     for sentence in dict.fromkeys(missing.values()):
-        yield sentence, [rank for rank, one in missing.items() if one == sentence]
+        yield sentence, [rank for rank, reason in missing.items() if reason == sentence]

@@ -165,16 +165,16 @@ def print_stop(who: str, began: float) -> None:
 
 def prepared(target: LiveTarget) -> Mapping[bytes, Variables]:
     """Debug information by build-id, and unwind tables at hand: what takes long, read while the process still runs."""
-    found: dict[bytes, Variables] = {}
+    by_build_id: dict[bytes, Variables] = {}
 
     def warm_up(paused: Sequence[PausedTarget]) -> None:
         job = job_of(paused[0])
         for elf_object in job.privatized:
             declared = job.declared(elf_object)
             if elf_object.build_id and not isinstance(declared, Absent):
-                found[elf_object.build_id] = declared
+                by_build_id[elf_object.build_id] = declared
         stacks.read(job, rankset.parse("all"), False)
 
     with suppress(RanklensError):
         at_one_moment([plan_for(target, False)], False, warm_up)
-    return found
+    return by_build_id

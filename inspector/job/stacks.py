@@ -32,10 +32,10 @@ class Stacks:
 
     def grouped(self) -> GroupedStacks:
         """Ranks of equal stacks together."""
-        found: dict[tuple[Call, ...], list[int]] = {}
+        ranks_by_calls: dict[tuple[Call, ...], list[int]] = {}
         for rank, calls in self.calls.items():
-            found.setdefault(calls, []).append(rank)
-        return grouped(((ranks, calls) for calls, ranks in found.items()), self.missing)
+            ranks_by_calls.setdefault(calls, []).append(rank)
+        return grouped(((ranks, calls) for calls, ranks in ranks_by_calls.items()), self.missing)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class GroupedStacks:
 def grouped(groups: Iterable[tuple[Iterable[int], tuple[Call, ...]]], missing: dict[int, str]) -> GroupedStacks:
     """Of groups in any order."""
     ordered = ((tuple(sorted(ranks)), calls) for ranks, calls in groups)
-    return GroupedStacks(tuple(sorted(ordered, key=lambda one: (-len(one[0]), one[0]))), missing)
+    return GroupedStacks(tuple(sorted(ordered, key=lambda group: (-len(group[0]), group[0]))), missing)
 
 
 def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:

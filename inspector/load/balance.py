@@ -74,10 +74,10 @@ def _proposal(name: str, homes: Mapping[int, Place], tasks: Sequence[Task], plac
 
 def sums(tasks: Sequence[Task], homes: Mapping[int, Place], places: Sequence[Place]) -> dict[Place, float]:
     """Each element's load if ranks were there."""
-    found = dict.fromkeys(places, 0.0)
+    loads = dict.fromkeys(places, 0.0)
     for task in tasks:
-        found[homes[task.rank]] = found.get(homes[task.rank], 0.0) + task.load
-    return found
+        loads[homes[task.rank]] = loads.get(homes[task.rank], 0.0) + task.load
+    return loads
 
 
 def greedy(tasks: Sequence[Task], places: Sequence[Place]) -> dict[int, Place]:

@@ -122,10 +122,10 @@ def received_by(traffic: Matrix) -> dict[int, Traffic]:
 
 
 def _by_end(traffic: Matrix, end: int) -> dict[int, Traffic]:
-    found: dict[int, Traffic] = {}
+    traffic_of: dict[int, Traffic] = {}
     for pair, each in traffic.items():
-        found[pair[end]] = found.get(pair[end], Traffic()).plus(each)
-    return found
+        traffic_of[pair[end]] = traffic_of.get(pair[end], Traffic()).plus(each)
+    return traffic_of
 
 
 # ---- over a time ----

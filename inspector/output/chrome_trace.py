@@ -34,10 +34,10 @@ class Trace:
     _events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     _count: int = 0
 
-    def add(self, one: Notice) -> None:
+    def add(self, notice: Notice) -> None:
         """Add an event."""
-        if isinstance(one, Event):
-            self._events.append(one)
+        if isinstance(notice, Event):
+            self._events.append(notice)
             self._count += 1
 
     def write(self, place: Path) -> None:

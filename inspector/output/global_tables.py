@@ -69,10 +69,10 @@ def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
     return f"{differing} of {len(global_valueses)} {differ} between {among}; {equal} {are} equal{uncompared}{unread}"
 
 
-def print_apart(found: Globals, how: str, console: Console) -> None:
+def print_apart(variables: Globals, how: str, console: Console) -> None:
     """How many variables of the runtime's own are left out, and how to see them."""
-    if found.apart:
-        console.print(Text(f"  {left_out(found.apart, how)}"), soft_wrap=True)
+    if variables.apart:
+        console.print(Text(f"  {left_out(variables.apart, how)}"), soft_wrap=True)
 
 
 def left_out(count: int, how: str) -> str:
@@ -80,18 +80,18 @@ def left_out(count: int, how: str) -> str:
     return f"{count} variables of the MPI runtime and the C and C++ libraries are left out, `{how}` shows them"
 
 
-def print_needless(found: Globals, console: Console) -> None:
+def print_needless(variables: Globals, console: Console) -> None:
     """How much of what is private need not be, as far as this moment tells."""
-    if found.needless:
-        size = byte_count(found.needless)
+    if variables.needless:
+        size = byte_count(variables.needless)
         console.print(Text(f"  {size} of each rank are the same on all ranks, and might be shared", style="dim"))
 
 
-def print_shared(found: Globals, console: Console) -> None:
+def print_shared(variables: Globals, console: Console) -> None:
     """What the method leaves one for several ranks: where results differ from a native run's, look here."""
     from ..analysis.global_values import SHARED
 
-    shared = [value for value in found.values if value.verdict == SHARED]
+    shared = [value for value in variables.values if value.verdict == SHARED]
     names = ", ".join(
         f"{global_values.name} in {Path(global_values.object).name}" for global_values in shared[:MOST_SHARED]
     )
@@ -153,7 +153,7 @@ def value_rows(global_values: GlobalValues) -> Iterable[tuple[str, str]]:
         ranks = ranks_text(rank for group in groups for rank in group.ranks)
         return [(ranks, ", ".join(f"{group.ranks[0]}: {group.value}" for group in groups))]
     most = MOST_GROUPS if len(groups) <= MOST_GROUPS else MOST_GROUPS - 1
-    shown = [one for at, one in enumerate(groups) if at < most or is_nan(one.value)]  # a NaN is never left out
-    rows = [(ranks_text(one.ranks), one.value) for one in shown]
-    left = [rank for at, one in enumerate(groups) if at >= most and not is_nan(one.value) for rank in one.ranks]
+    shown = [group for at, group in enumerate(groups) if at < most or is_nan(group.value)]  # a NaN is never left out
+    rows = [(ranks_text(group.ranks), group.value) for group in shown]
+    left = [rank for at, group in enumerate(groups) if at >= most and not is_nan(group.value) for rank in group.ranks]
     return [*rows, (compact(left), f"... {len(groups) - len(shown)} more values")] if left else rows

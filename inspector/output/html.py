@@ -158,19 +158,19 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
 
 def ranks_sheet(report: Report) -> Sheet:
     """Ranks of the same state in one row, as in the text; what differs from rank to rank as its range."""
-    found = holdings(report.subject.table.ranks, report.payload)
-    numbers = {holding.rank.rank: holding for holding in found}
+    holding_rows = holdings(report.subject.table.ranks, report.payload)
+    numbers = {holding.rank.rank: holding for holding in holding_rows}
     rows: list[tuple[Cell, ...]] = []
-    grouped = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in found)
+    grouped = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in holding_rows)
     if len(grouped) > MOST_RANK_ROWS:
         grouped = by_cells(
-            (holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in found
+            (holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in holding_rows
         )
     for cells, ranks in grouped.items():
         same = [numbers[rank] for rank in ranks]
         switches = range_text([holding.switches for holding in same], str)
         rows.append((ranks_text(ranks), *cells, switches, range_text([holding.total for holding in same], byte_count)))
-    notes = by_cells((holding.rank.rank, (note,)) for holding in found for note in holding.unknown)
+    notes = by_cells((holding.rank.rank, (note,)) for holding in holding_rows for note in holding.unknown)
     columns = ("ranks", "state", "waits in", "element", "found by", "switches", "memory")
     return Sheet(
         "ranks", "Ranks", columns, tuple(rows), tuple(_note_of(note, ranks) for (note,), ranks in notes.items())
@@ -213,9 +213,9 @@ def globals_sheet(report: Report) -> Sheet:
     return Sheet("globals", "Globals", columns, tuple(rows), tuple(_apart_notes(report.globals)))
 
 
-def _apart_notes(found: Globals) -> Iterator[str]:
-    if found.apart:
-        yield left_out(found.apart, "inspector globals --all")
+def _apart_notes(variables: Globals) -> Iterator[str]:
+    if variables.apart:
+        yield left_out(variables.apart, "inspector globals --all")
 
 
 def _pointers_sheet(report: Report) -> Sheet:
@@ -251,7 +251,7 @@ def waits_drawing(report: Report) -> Optional[WaitDrawing]:
 def memory_bars(payload: Sequence[Payload]) -> Bars:
     """Without the unused part of stacks, beside which all else would be too narrow to be seen."""
     names = [name for name in CATEGORIES if name != "stack_unused"]
-    unused = sorted({one.stack_unused for one in payload})
+    unused = sorted({sizes.stack_unused for sizes in payload})
     caption = "No rank's image is in what was read."
     if unused:
         sizes = " to ".join(dict.fromkeys(map(byte_count, (unused[0], unused[-1]))))
@@ -262,7 +262,7 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
         if one.is_stack_unknown:
             known["stack_used"] = 0
         rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
-    unknown = {one.rank: one.stack_used for one in payload if one.is_stack_unknown}
+    unknown = {sizes.rank: sizes.stack_used for sizes in payload if sizes.is_stack_unknown}
     if unknown:
         caption += " Hatched, outside the scale: a stack whose used part is unknown."
     return bars("memory by rank and category", caption, rows, unknown)
@@ -306,22 +306,24 @@ def bars(
 
 def bar(ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float, unknown: int = 0) -> Bar:
     """Return a bar from its parts."""
-    found, x = [], 0.0
+    bar_parts, x = [], 0.0
     whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
     for (name, size), colour in zip(parts, COLOURS):
-        found.append(Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}"))
+        bar_parts.append(
+            Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}")
+        )
         x += size * scale
     if unknown:
         title = f"{whose}, stack: {byte_count(unknown)}{each}, how much of it is used is unknown"
-        found.append(Part(round(x, 2), UNKNOWN_WIDTH, HATCHED, title))
-    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", tuple(found))
+        bar_parts.append(Part(round(x, 2), UNKNOWN_WIDTH, HATCHED, title))
+    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", tuple(bar_parts))
 
 
 def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:
     """The calls of those ranks, callers above; ranks with the same calls stand side by side."""
     boxes: list[Box] = []
     if stacks:
-        ordered = sorted(stacks.items(), key=lambda one: [call.function for call in one[1]])
+        ordered = sorted(stacks.items(), key=lambda item: [call.function for call in item[1]])
         place(ordered, 0, 0.0, WIDTH / len(stacks), boxes)
     lacking = [rank for rank in ranks if rank not in stacks]
     caption = "Each box is a call, as wide as the number of ranks in it." if boxes else ""
@@ -334,8 +336,8 @@ def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit
     """Add the boxes of stacks from a depth on."""
     pending = [(stacks, depth, x)]
     while pending:
-        found, level, left = pending.pop()
-        for call, same in groups(found, level):
+        members, level, left = pending.pop()
+        for call, same in groups(members, level):
             width = unit * len(same)
             ranks = compact(sorted(rank for rank, _ in same))
             place = harmless(f" {place_of(call, [calls[level] for _, calls in same])}") if call.file else ""
@@ -359,8 +361,8 @@ def groups(
     stacks: list[tuple[int, tuple[Call, ...]]], depth: int
 ) -> Iterable[tuple[Call, list[tuple[int, tuple[Call, ...]]]]]:
     """The ranks by their call at a depth, in order; those whose stack has ended are left out."""
-    found: dict[str, list[tuple[int, tuple[Call, ...]]]] = {}
+    by_function: dict[str, list[tuple[int, tuple[Call, ...]]]] = {}
     for stack in stacks:
         if depth < len(stack[1]):
-            found.setdefault(stack[1][depth].function, []).append(stack)
-    return [(same[0][1][depth], same) for same in found.values()]
+            by_function.setdefault(stack[1][depth].function, []).append(stack)
+    return [(same[0][1][depth], same) for same in by_function.values()]

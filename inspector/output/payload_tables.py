@@ -21,10 +21,10 @@ def print_payload(payload: Sequence[Payload], console: Console) -> None:
     """Print the payload."""
     heading(console, "Payload", "what would move with a rank, by category")
     table = Listing(("ranks", "total", "of which"), (1,))
-    for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
+    for cells, numbers in by_cells((size.rank, payload_row(size)) for size in payload).items():
         table.add((ranks_cell(numbers, console), *cells))
     console.print(table)
-    for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
+    for (note,), numbers in by_cells((size.rank, (note,)) for size in payload for note in size.notes).items():
         console.print(Text(f"  {of_ranks(ranks_text(numbers))}: {harmless(note)}", style="dim"))
 
 

@@ -324,7 +324,7 @@ class Watch(App[str]):
 
 
 def _same_order(rows: Sequence[Row], before: Sequence[Row]) -> bool:
-    return [row.name for row in rows] == [one.name for one in before]
+    return [row.name for row in rows] == [row_before.name for row_before in before]
 
 
 def update(table: DataTable[Text], rows: Sequence[Row], before: Sequence[Row]) -> None:

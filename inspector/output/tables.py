@@ -30,11 +30,11 @@ def heading(console: Console, title: str, how: str) -> None:
 
 def ranks_text(ranks: Iterable[int]) -> str:
     """`0-3,7`; of many ranges the first few and how many ranks there are: `0,3,20,22,... (471 ranks)`."""
-    found = list(ranks)
-    text = compact(found)
+    numbers = list(ranks)
+    text = compact(numbers)
     if len(text) <= LONGEST_RANKS:
         return text
-    return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
+    return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(numbers)} ranks)"
 
 
 def ranks_cell(ranks: Iterable[int], console: Console) -> str:
@@ -68,10 +68,10 @@ def size_text(size: Optional[int]) -> str:
 
 def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...], list[int]]:
     """The ranks that share a row, in the order of the first of them."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    ranks_by_cells: dict[tuple[str, ...], list[int]] = {}
     for rank, cells in rows:
-        found.setdefault(cells, []).append(rank)
-    return found
+        ranks_by_cells.setdefault(cells, []).append(rank)
+    return ranks_by_cells
 
 
 def has_records(console: Console) -> bool:

@@ -41,10 +41,11 @@ class Link:
     @property
     def text(self) -> str:
         """`ranks 1-63 wait for rank r-1 in MPI_Waitall`, `rank 3 waits for rank 0 in MPI_Recv`."""
-        one = len(self.ranks) == 1
+        is_single = len(self.ranks) == 1
         where = f"r{self.distance:+d}" if self.peer is None else str(self.peer)
         call = f" in {self.call}" if self.call else ""
-        return f"rank{'' if one else 's'} {compact(self.ranks)} wait{'s' if one else ''} for rank {where}{call}"
+        plural, ending = ("", "s") if is_single else ("s", "")
+        return f"rank{plural} {compact(self.ranks)} wait{ending} for rank {where}{call}"
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ def _ends(peers: Mapping[int, int], cycle: set[int]) -> dict[int, tuple[int, int
             path[rank] = None
             rank = peers[rank]
         end, steps = ends.get(rank, (rank, 0))
-        for one in reversed(path):
+        for node in reversed(path):
             steps += 1
-            ends[one] = end, steps
+            ends[node] = end, steps
     return ends
 
 
@@ -105,7 +106,9 @@ def _links(
     for rank in ranks:
         groups.setdefault((False, peers[rank]), []).append(rank)
         groups.setdefault((True, peers[rank] - rank), []).append(rank)
-    queue = [(-len(found), *key, found[0]) for key, found in groups.items()]  # of as many, those of one peer first
+    queue = [
+        (-len(ranks_alike), *key, ranks_alike[0]) for key, ranks_alike in groups.items()
+    ]  # of as many, those of one peer first
     heapify(queue)
     left = set(ranks)
     links: list[Link] = []
@@ -138,4 +141,4 @@ def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mappi
         ChainRoot(tuple(ranks), state, call, sum(waiters[rank] for rank in ranks))
         for (state, call), ranks in groups.items()
     ]
-    return sorted(chain_roots, key=lambda one: (-one.waiters, one.ranks))
+    return sorted(chain_roots, key=lambda root: (-root.waiters, root.ranks))

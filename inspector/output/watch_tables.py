@@ -85,7 +85,7 @@ def arranged(watch_table: WatchTable, column: int, down: bool, wanted: str) -> l
     """The rows that hold `wanted` in some cell, sorted by a column; equal ones stay in order."""
     lower = wanted.lower()
     rows = [row for row in watch_table.rows if any(lower in cell.text.lower() for cell in row.cells)]
-    return sorted(rows, key=lambda one: one.cells[column].key, reverse=down)
+    return sorted(rows, key=lambda row: row.cells[column].key, reverse=down)
 
 
 # ---- the views ----
@@ -202,10 +202,14 @@ def state_of(root: ChainRoot) -> str:
 def waits_sheet(look: Look) -> WatchTable:
     """Deadlocks first, then the ranks that others wait for in the end, then chains; sorted by place in this order."""
     columns = ("order", "ranks", "what", "count")
-    found = chains(look.job.table, look.waits)
+    wait_chains = chains(look.job.table, look.waits)
     lines = [(cycle.ranks, "deadlock: each waits for the next", len(cycle.ranks)) for cycle in look.waits.cycles]
-    lines += [(root.ranks, f"{state_of(root)}: others wait for it in the end", root.waiters) for root in found.roots]
-    lines += [(link.ranks, link.text.partition(" wait")[2].partition(" ")[2], len(link.ranks)) for link in found.links]
+    lines += [
+        (root.ranks, f"{state_of(root)}: others wait for it in the end", root.waiters) for root in wait_chains.roots
+    ]
+    lines += [
+        (link.ranks, link.text.partition(" wait")[2].partition(" ")[2], len(link.ranks)) for link in wait_chains.links
+    ]
     rows = (
         Row(
             f"{what} {ranks[0]}",
@@ -278,11 +282,11 @@ def _rank_lines(look: Look, holding: Holding) -> Iterator[str]:
         )
 
 
-def _stack_lines(found: Union[Stacks, Absent], rank: int) -> Iterator[str]:
-    if isinstance(found, Absent):
-        yield found.reason
+def _stack_lines(stacks: Union[Stacks, Absent], rank: int) -> Iterator[str]:
+    if isinstance(stacks, Absent):
+        yield stacks.reason
         return
-    calls: Sequence[Call] = found.calls.get(rank, ())
+    calls: Sequence[Call] = stacks.calls.get(rank, ())
     yield from (f"#{level:<2} {label(call)}" for level, call in enumerate(reversed(calls)))
-    if rank in found.missing:
-        yield found.missing[rank]
+    if rank in stacks.missing:
+        yield stacks.missing[rank]

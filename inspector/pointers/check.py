@@ -40,9 +40,9 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
         for index, (stale, total) in comparison.relocated.items():
             if stale:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
-    found = tuple(alarm(job, *item) for item in alarms.items())
+    alarms_told = tuple(alarm(job, *item) for item in alarms.items())
     absent = (*what_is_unknown(originals), *own.libc.unknown())
-    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), found, changed, absent, tuple(own.unread))
+    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), alarms_told, changed, absent, tuple(own.unread))
 
 
 def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
@@ -80,6 +80,6 @@ def not_compared(job: Job) -> Iterator[Absent]:
 
 def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:
     """Return an alarm for an object whose privatization failed."""
-    worst = max(failed, key=lambda one: one[1])
+    worst = max(failed, key=lambda item: item[1])
     ranks = tuple(rank for rank, _, _ in failed)
     return Alarm(job.table.objects[index].path, ranks, len(job.present), worst[1], worst[2])

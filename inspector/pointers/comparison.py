@@ -54,7 +54,7 @@ class Comparison:
             (elf_object.base, elf_object.end) for elf_object in job.privatized if not has_copy(rank, elf_object)
         ]
         every = originals.ranges
-        self.ranges: Ranges = [one for one in every if one not in self._shared] if self._shared else every
+        self.ranges: Ranges = [span for span in every if span not in self._shared] if self._shared else every
         self._heap = job.table.constructor_heap
         self._is_exact = job.table.rewrite_mode == EXACT
         self._homes = [

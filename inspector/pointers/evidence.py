@@ -68,7 +68,7 @@ class ObjectEvidence:
         self._kinds: Optional[Relocations] = None
         self._mangled = frozenset[int]()
         self._dynamic = range(0)
-        self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
+        self.absent: tuple[Absent, ...] = tuple(part for part in (path, declared) if isinstance(part, Absent))
         if isinstance(path, str):
             self._read_file(path)
         self.types = declared.types if isinstance(declared, Variables) else TypeTable(())
@@ -156,8 +156,8 @@ class ObjectEvidence:
     @cached_property
     def _holders(self) -> list[tuple[Variable, list[int]]]:
         """Variables with pointers, and where in them these are."""
-        found = ((variable, pointer_offsets(self.types, variable.type)) for variable in self._variables)
-        return [(one, offsets) for one, offsets in found if offsets]
+        candidates = ((variable, pointer_offsets(self.types, variable.type)) for variable in self._variables)
+        return [(variable, offsets) for variable, offsets in candidates if offsets]
 
     def holders(self) -> Iterator[Variable]:
         """The variables that hold pointers."""

@@ -86,10 +86,10 @@ class Audit:
     @property
     def unread_by_reason(self) -> dict[str, list[int]]:
         """The ranks, ascending, of which something was not read, by the reason."""
-        found: dict[str, list[int]] = {}
+        ranks_by_reason: dict[str, list[int]] = {}
         for rank, reason in sorted(self.unread):
-            found.setdefault(reason, []).append(rank)
-        return found
+            ranks_by_reason.setdefault(reason, []).append(rank)
+        return ranks_by_reason
 
 
 def verdict_of(ground: Ground, rewritten: bool) -> Optional[str]:

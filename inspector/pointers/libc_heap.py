@@ -44,8 +44,8 @@ class LibcHeap:
         left = mappings_of_libc(target, own)
         while left:
             del left[: self._add(left)]
-        self._every = sorted((*self.heaps, *self.others), key=lambda one: one.mapping.start)
-        self._begins = [one.mapping.start for one in self._every]
+        self._every = sorted((*self.heaps, *self.others), key=lambda heap: heap.mapping.start)
+        self._begins = [heap.mapping.start for heap in self._every]
 
     def _add(self, left: Sequence[MemoryMapping]) -> int:
         """Look for a heap that begins with the first of the mappings; how many it has."""
@@ -74,7 +74,7 @@ class LibcHeap:
             words = array("Q", self._target.read(mapping.start, FIRST.stop + HEADER))
             end = mapping.start + words[2]  # heap_info's size
             if mapping.start + PAGE <= end <= mapping.end:
-                firsts = (one for one in FIRST if words[one // 8 + 1] & FLAGS & OF_THREAD)
+                firsts = (place for place in FIRST if words[place // 8 + 1] & FLAGS & OF_THREAD)
                 spans = (WalkSpan(mapping.start + first, end, OF_THREAD) for first in firsts)
                 chain = next(
                     (block_chain for span in spans if (block_chain := chain_of(self._target, span)) is not None), None
@@ -129,13 +129,13 @@ def is_own(mapping: MemoryMapping, own: Sequence[tuple[int, int]]) -> bool:
 
 def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ascending, those that overlap as one."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if spans and start <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
         else:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def wholes(left: Sequence[MemoryMapping]) -> Iterator[tuple[int, MemoryMapping]]:

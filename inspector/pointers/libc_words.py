@@ -57,17 +57,17 @@ class LibcWords:
     @cached_property
     def _scanned(self) -> tuple[list[Word], list[Word]]:
         """The words that name an original, and those that lead into a rank's image, each ascending."""
-        found: list[Word] = []
+        chosen: list[Word] = []
         into_ranks: list[Word] = []
         left = MOST_BYTES
         for start, data, size in self._heap.pieces() if self._heap is not None else ():
             words = (word for word in self._originals.words(data, start, self._originals.ranges))
-            found += islice((word for word in words if word.address < start + size), MOST_WORDS + 1 - len(found))
+            chosen += islice((word for word in words if word.address < start + size), MOST_WORDS + 1 - len(chosen))
             leading = self._images.words(NO_RANK, data[: min(size, left)], start)
             into_ranks += islice(leading, MOST_WORDS + 1 - len(into_ranks))
             self._unscanned += max(size - left, 0)
             left = max(left - size, 0)
-        return sorted(found[:MOST_WORDS]), sorted(into_ranks[:MOST_WORDS])
+        return sorted(chosen[:MOST_WORDS]), sorted(into_ranks[:MOST_WORDS])
 
     @cached_property
     def _into_ranks(self) -> dict[int, list[tuple[AllocatedRegion, Word]]]:
@@ -75,12 +75,12 @@ class LibcWords:
 
         A block that is mapped by itself is not known before a pointer leads there: such blocks are left out.
         """
-        found: dict[int, list[tuple[AllocatedRegion, Word]]] = {}
+        by_block: dict[int, list[tuple[AllocatedRegion, Word]]] = {}
         for word in self._scanned[1]:
             block = self.block_at(word.address)
             if block is not None and word.address + WORD <= block.end:
-                found.setdefault(block.start, []).append((block, word))
-        return found
+                by_block.setdefault(block.start, []).append((block, word))
+        return by_block
 
     def block_at(self, address: int) -> Optional[AllocatedRegion]:
         """The block in use that has the byte at an address."""

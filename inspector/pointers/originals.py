@@ -47,7 +47,7 @@ class OriginalMemory:
     """What the originals hold, read once."""
 
     def __init__(self, job: Job) -> None:
-        self.parts = sorted(read_data(job), key=lambda one: one.start)
+        self.parts = sorted(read_data(job), key=lambda part: part.start)
         self._starts = [part.start for part in self.parts]
         self._blocks = sorted(job.table.constructor_blocks)
 
@@ -78,9 +78,9 @@ class Originals:
         self.pointers = PointersOf()
         self.ranges = original_ranges(job)
         self.code: Ranges = [
-            (one.base + part.offset, one.base + part.end - 1)
-            for one in job.privatized
-            for part in one.segments
+            (elf_object.base + part.offset, elf_object.base + part.end - 1)
+            for elf_object in job.privatized
+            for part in elf_object.segments
             if part.executable
         ]
         self.guard = guard_of(job)
@@ -90,7 +90,7 @@ class Originals:
         self.reached = Reached(self.pointers, memory.read, memory.block_at, job.translator.is_mapped)
         if job.table.constructor_blocks:
             self.reached.follow(self.roots())
-        self.parts = tuple(self._with_candidates(one) for one in memory.parts)
+        self.parts = tuple(self._with_candidates(part) for part in memory.parts)
         self._find_objects_in_bytes()
 
     def roots(self) -> Iterator[Typed]:

@@ -46,8 +46,8 @@ class OtherImages:
             return
         first, low, high = -start % WORD, self._low, self._high
         with memoryview(data) as view, view[first : first + (len(data) - first) // WORD * WORD].cast("Q") as words:
-            found = [(index, value) for index, value in enumerate(words) if low <= value < high]
-        for index, value in found:
+            pointers = [(index, value) for index, value in enumerate(words) if low <= value < high]
+        for index, value in pointers:
             if self.leads_away(rank, value):
                 yield Word(start + first + index * WORD, value)
 
@@ -60,15 +60,15 @@ class OtherImages:
 
 def images_of(rank: Rank) -> list[Image]:
     """What is a rank's alone; parts that overlap, such as a block within a heap, are one."""
-    found: list[Image] = []
+    images: list[Image] = []
     shared = {
         (placement.storage, placement.storage + placement.size)
         for placement in rank.placements
         if isinstance(placement, Redirect) and placement.is_shared
     }
     for start, end in sorted(set(ranges_of(rank)) - shared):
-        if found and start <= found[-1].end:
-            found[-1] = Image(found[-1].start, max(found[-1].end, end), rank.rank)
+        if images and start <= images[-1].end:
+            images[-1] = Image(images[-1].start, max(images[-1].end, end), rank.rank)
         else:
-            found.append(Image(start, end, rank.rank))
-    return found
+            images.append(Image(start, end, rank.rank))
+    return images

@@ -59,7 +59,7 @@ class OwnMemory:
 
     def findings(self, comparison: Comparison) -> list[PointerFinding]:
         """What the rank's heap and stack have, and the blocks of libc's heap that its pointers lead to."""
-        ranges = [one for one in comparison.ranges if not self._originals.is_owned(one[0])]
+        ranges = [span for span in comparison.ranges if not self._originals.is_owned(span[0])]
         rank = comparison.rank
         if (not ranges and self.others.images.is_empty) or rank.state in (STARTING, EXITED):
             return []

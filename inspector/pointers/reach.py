@@ -211,7 +211,7 @@ class Reached:
             for number in range(1, len(data) // first.size)
             for place in places
         )
-        is_array = all(not one or self._is_address(one) for one in islice(words, MOST_TRIED))
+        is_array = all(not word or self._is_address(word) for word in islice(words, MOST_TRIED))
         return count if data and is_array else 1
 
     # ---- what was found ----

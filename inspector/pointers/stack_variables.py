@@ -67,7 +67,7 @@ class StackEvidence:
         if address in self.returns:
             return Ground(PROVEN, RETURNS, f"return address of {self.returns[address]}", "")
         around = (*self._near.get(address // NEAR, ()), *self._large)
-        grounds = [one.ground(address) for one in around if one.address <= address < one.end]
+        grounds = [variable.ground(address) for variable in around if variable.address <= address < variable.end]
         if len({ground.kind for ground in grounds}) > 1:
             first = grounds[0]
             return Ground(AMBIGUOUS, "DWARF: variables of several types share it", first.symbol, first.type)

@@ -40,12 +40,12 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
         pattern = tail.to_bytes(5, "little")
         short = pattern.rstrip(b"\0")  # memory is full of zeros: a search for one at the end would search everywhere
         pattern = short if len(short) >= SHORTEST else pattern
-        found = data.find(pattern, 3)
-        while 0 <= found <= len(data) - 5:
-            value = int.from_bytes(data[found - 3 : found + 5], "little")
+        place = data.find(pattern, 3)
+        while 0 <= place <= len(data) - 5:
+            value = int.from_bytes(data[place - 3 : place + 5], "little")
             if any(low <= value <= high for low, high in ranges):
-                yield found - 3, value
-            found = data.find(pattern, found + 1)
+                yield place - 3, value
+            place = data.find(pattern, place + 1)
 
 
 def mangled_words(
@@ -58,14 +58,14 @@ def mangled_words(
     first = -start % WORD
     for pattern in {processor.mangle(high, guard) >> 48 for high in high_halves(ranges)}:
         tail = pattern.to_bytes(2, "little")
-        found = data.find(tail, first + HIGH)
-        while found >= 0:
-            offset = found - HIGH
+        place = data.find(tail, first + HIGH)
+        while place >= 0:
+            offset = place - HIGH
             if (offset - first) % WORD == 0:
                 value = processor.demangle(struct.unpack_from("<Q", data, offset)[0], guard)
                 if any(low <= value <= high for low, high in ranges):
                     yield offset, value
-            found = data.find(tail, found + 1)
+            place = data.find(tail, place + 1)
 
 
 def high_halves(ranges: Ranges) -> Iterator[int]:

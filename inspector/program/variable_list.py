@@ -57,10 +57,10 @@ def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterat
     placed = {place: variable for variable in variables if (place := address_of(variable)) is not None}
     extents = [(place, variable.size) for place, variable in placed.items()]
     scalars = (Base, Pointer, MemberPointer, Enum)
-    with_elements = (place for place, one in placed.items() if not isinstance(types.strip(one.type), scalars))
+    with_elements = (place for place, variable in placed.items() if not isinstance(types.strip(variable.type), scalars))
     with open_elf(path) as elf:
         uses = read_uses(elf, extents, frozenset(with_elements))
-    for one in sorted(variables, key=lambda one: (one.file, one.line, one.name)):
+    for one in sorted(variables, key=lambda variable: (variable.file, variable.line, variable.name)):
         yield Listed(
             name=harmless(one.name),
             type=harmless(type_name(types, one.type, one.language)),
@@ -81,7 +81,7 @@ def functions(
     if isinstance(uses, Absent):
         return uses
     place = address_of(variable)
-    return NO_PLACE if place is None else tuple(harmless(one) for one in of(uses, place))
+    return NO_PLACE if place is None else tuple(harmless(name) for name in of(uses, place))
 
 
 def address_of(variable: Variable) -> Optional[int]:

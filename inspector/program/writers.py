@@ -40,7 +40,7 @@ STORES = (
     *("vpscatter", "vcompress", "vpcompress", "vcvtps2ph", "fst", "fnst", "fist", "fbstp", "stmxcsr", "vstmxcsr"),
     *("rol", "ror", "rcl", "rcr", "cmpxchg"),
 )
-DECODED = " and ".join(one.name for one in PROCESSORS.values() if one.is_decoded)
+DECODED = " and ".join(processor.name for processor in PROCESSORS.values() if processor.is_decoded)
 UNKNOWN_CODE = Absent("its machine code is not decoded", f"only {DECODED} is")
 NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
@@ -135,7 +135,9 @@ class CodeReader:
         instructions = list(self._decoder.disasm(code, symbol.start))
         self._function = demangle(symbol.name).partition("(")[0]
         labels = {target for instruction in instructions for target in self._targets(instruction)}
-        self._has_table = any(one.mnemonic == "jmp" and not list(self._targets(one)) for one in instructions)
+        self._has_table = any(
+            instruction.mnemonic == "jmp" and not list(self._targets(instruction)) for instruction in instructions
+        )
         for _ in range(MOST_PASSES):  # what jumps bring along is less in each
             before = dict(self._arriving)
             self._pass(instructions, labels)
@@ -259,7 +261,7 @@ class CodeReader:
             return self._element(place) if memory.index else place
         if memory.base == self._x86.X86_REG_RIP:
             return int(instruction.address + instruction.size + memory.disp) & MASK
-        parts = (wide(instruction.reg_name(one)) for one in (memory.base, memory.index) if one)
+        parts = (wide(instruction.reg_name(register)) for register in (memory.base, memory.index) if register)
         known = [name for name in parts if name in self._held]
         self._accessed.update(known)
         named = [name for name in known if len(known) == 1 or self._held[name] != self._tls.pointer]
@@ -293,9 +295,9 @@ def is_store(mnemonic: str, number: int) -> bool:
     return number == 0 and mnemonic.rpartition(" ")[2].startswith(STORES)
 
 
-def common(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def common(first: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     """What two ways to one place have in common."""
-    return {name: place for name, place in one.items() if other.get(name) == place}
+    return {name: place for name, place in first.items() if other.get(name) == place}
 
 
 def wide(register: Optional[str]) -> str:

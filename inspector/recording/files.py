@@ -142,7 +142,9 @@ def _slices(recording: Recording, rank: int) -> Iterator[Row]:
 
 def _shared(open_calls: Sequence[tuple[Call, float]], calls: Calls) -> int:
     pairs = zip(open_calls, calls)
-    return next((at for at, ((one, _), call) in enumerate(pairs) if one != call), min(len(open_calls), len(calls)))
+    return next(
+        (at for at, ((open_call, _), call) in enumerate(pairs) if open_call != call), min(len(open_calls), len(calls))
+    )
 
 
 def _closed(open_calls: list[tuple[Call, float]], keep: int, end: float, rank: int) -> Iterator[Row]:
@@ -160,7 +162,7 @@ def _closed(open_calls: list[tuple[Call, float]], keep: int, end: float, rank: i
 
 def _counters(recording: Recording) -> Iterator[Row]:
     """How many ranks are in each MPI call, whenever that changes."""
-    calls = [one or "outside MPI" for one in calls_of(recording)]
+    calls = [call or "outside MPI" for call in calls_of(recording)]
     changes: dict[float, list[tuple[int, str]]] = {}
     for rank in recording.ranks:
         for start, end, stack in recording.stretches(rank):

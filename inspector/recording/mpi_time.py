@@ -47,7 +47,7 @@ class CallTime:
 
 def calls_of(recording: Recording) -> list[str]:
     """By the number of a stack, the MPI call that it is in, `OUTSIDE` or `UNKNOWN`."""
-    calls = [outermost_call(one.function for one in stack) or OUTSIDE for stack in recording.stacks]
+    calls = [outermost_call(frame.function for frame in stack) or OUTSIDE for stack in recording.stacks]
     return [UNKNOWN if number in recording.unknown else call for number, call in enumerate(calls)]
 
 

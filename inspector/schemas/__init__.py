@@ -19,5 +19,5 @@ def names() -> tuple[str, ...]:
 
 def read(name: str) -> dict[str, Any]:
     """The form of a command of `names()`."""
-    found: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
-    return found
+    schema: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    return schema

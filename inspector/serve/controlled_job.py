@@ -120,9 +120,9 @@ class ControlledJob(ServedJob):
                 self.watchpoints.put_in([(stop.pid, stop.tid)], self._places.process_of)
                 self._threads.resume_all(self._aims.waiting)
                 continue
-            found = self._stand([stop]) or self._after_stop()
-            if found is not None:
-                return found
+            rank_stop = self._stand([stop]) or self._after_stop()
+            if rank_stop is not None:
+                return rank_stop
 
     def _after_stop(self) -> Optional[RankStop]:
         """Go on after a stop that no debugger hears of."""
@@ -157,16 +157,16 @@ class ControlledJob(ServedJob):
         stops += self._threads.stop_all()
         self.is_going = False
         ours = self._taken_out(stops)
-        found: Optional[RankStop] = None
+        told_stop: Optional[RankStop] = None
         for stop in stops:
-            for one in self._judged(stop, stop.tid in ours):
-                if found is None and self._aims.alone in (None, one.rank):
-                    found = one
-                elif one.kind != STEPPED:  # a debugger that hears of another stop begins its step anew
-                    self.defer(one, stop.tid)
-        if found is not None:
+            for judged in self._judged(stop, stop.tid in ours):
+                if told_stop is None and self._aims.alone in (None, judged.rank):
+                    told_stop = judged
+                elif judged.kind != STEPPED:  # a debugger that hears of another stop begins its step anew
+                    self.defer(judged, stop.tid)
+        if told_stop is not None:
             self._forget_aims()
-        return found
+        return told_stop
 
     def _taken_out(self, stops: list[ThreadStop]) -> set[int]:
         """Leave no instruction of ours in memory; returns the threads that one has stopped."""

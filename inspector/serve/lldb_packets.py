@@ -44,7 +44,8 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
         return FAILED
     rank = session.rank(number)
     known = {
-        str(one): digits.decode() for one, digits in registers.known_values(rank.register_layout, rank.known_registers)
+        str(number): digits.decode()
+        for number, digits in registers.known_values(rank.register_layout, rank.known_registers)
     }
     name = f"rank {number}: {rank.state}"
     found = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": known}]

@@ -119,8 +119,8 @@ class LoadedFiles:
         return LoadedFile(_file_of(content), VDSO, mapping.start, bias, bias + dynamic)
 
     def _name(self, path: str, build_id: bytes, loaded: LoadedElf) -> str:
-        found = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
-        return self._checked(found)
+        path_here = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
+        return self._checked(path_here)
 
     def of_object(self, elf_object: Object) -> str:
         """Where an object's file can be opened, "" if it is not there any more."""
