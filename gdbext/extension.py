@@ -40,7 +40,7 @@ MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 ADDING = ("add-inferior", "clone-inferior")
 AFTER_COMMANDS = (
-    *(f"hookpost-{one}" for one in MAKING + CHANGING + ADDING),
+    *(f"hookpost-{command}" for command in MAKING + CHANGING + ADDING),
     "enable hookpost-once",
     "enable hookpost-count",
 )
@@ -100,7 +100,7 @@ class Extension:
 
     def _stopped(self, event: Any) -> None:
         stopped_at = getattr(event, "breakpoints", ())
-        UsersCommands.wait = any(one.is_valid() and one.commands for one in stopped_at)
+        UsersCommands.wait = any(gdb_breakpoint.is_valid() and gdb_breakpoint.commands for gdb_breakpoint in stopped_at)
         try:
             self._has_stopped(event, stopped_at)
         finally:
@@ -118,8 +118,10 @@ class Extension:
         hit = any(map(follows, stopped_at))
         moves = hit and (self.face.inferiors.are_several or self.face.has_originals())
         is_lost = moves or any(map(catches_in_code, stopped_at))
-        left = [one for one in stopped_at if one.is_valid()]
-        if is_lost and not any(one.commands or one.temporary for one in left):  # GDB has still to act on these
+        left = [gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid()]
+        if is_lost and not any(
+            gdb_breakpoint.commands or gdb_breakpoint.temporary for gdb_breakpoint in left
+        ):  # GDB has still to act on these
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -272,13 +274,13 @@ class Extension:
 
 def show_users(event: Any) -> None:
     """Let users' own handlers of stops, which come after ours, see their breakpoints, and not what stands for them."""
-    event.breakpoints[:] = [user_of(one) for one in event.breakpoints]
+    event.breakpoints[:] = [user_of(gdb_breakpoint) for gdb_breakpoint in event.breakpoints]
     event.breakpoint = user_of(event.breakpoint)
 
 
-def user_of(one: Any) -> Any:
+def user_of(gdb_breakpoint: Any) -> Any:
     """Return the user's breakpoint for one of ours, or the breakpoint itself."""
-    return one.user if isinstance(one, Follower) else one
+    return gdb_breakpoint.user if isinstance(gdb_breakpoint, Follower) else gdb_breakpoint
 
 
 def trust_own_script() -> None:

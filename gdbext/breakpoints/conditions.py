@@ -72,10 +72,10 @@ class ConditionNames:
         full = symbol.name if symbol is not None else f"{gdb.parse_and_eval('*this').type}::{name}" if is_member else ""
         if symbol is not None and not self._may_be_steppings(symbol, name):
             return ""
-        found = (
+        own_symbols = (
             objfile.lookup_global_symbol(full) or objfile.lookup_static_symbol(full) for objfile in self._added if full
         )
-        own = next((one for one in found if one is not None), None)
+        own = next((symbol for symbol in own_symbols if symbol is not None), None)
         if own is not None:
             self._count += 1
             gdb.set_convenience_variable(f"{VARIABLE}{self._count}", own.value())

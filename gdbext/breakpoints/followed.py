@@ -41,7 +41,9 @@ def is_in_data(moment: ProcessView, address: int) -> bool:
     owner = moment.translator.owner(address)
     segments = moment.table.objects[owner.object].segments if owner.object is not None else ()
     code = (segment for segment in segments if segment.executable)
-    return bool(segments) and not any(one.offset <= owner.offset < one.offset + one.memory_size for one in code)
+    return bool(segments) and not any(
+        segment.offset <= owner.offset < segment.offset + segment.memory_size for segment in code
+    )
 
 
 def catches_in_code(breakpoint: Any) -> bool:
@@ -51,7 +53,7 @@ def catches_in_code(breakpoint: Any) -> bool:
     """
     if not breakpoint.is_valid() or breakpoint.type != getattr(gdb, "BP_CATCHPOINT", None):
         return False
-    return bool(breakpoint.pending) or any(one.address for one in locations_of(breakpoint))
+    return bool(breakpoint.pending) or any(location.address for location in locations_of(breakpoint))
 
 
 def is_anything_in_code() -> bool:
@@ -62,6 +64,6 @@ def is_anything_in_code() -> bool:
 def leave_to_followers(user: gdb.Breakpoint) -> None:
     """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
     if user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1]:
-        for one in locations_of(user):
-            if one.enabled:
-                one.enabled = False
+        for location in locations_of(user):
+            if location.enabled:
+                location.enabled = False

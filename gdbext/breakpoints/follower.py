@@ -74,9 +74,9 @@ class Follower(Pinned):
 
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
-        for one in locations_in(self.user, self.home) if self.user.is_valid() else ():
-            if one.address == self.address and bool(one.enabled) != native:
-                one.enabled = native
+        for location in locations_in(self.user, self.home) if self.user.is_valid() else ():
+            if location.address == self.address and bool(location.enabled) != native:
+                location.enabled = native
 
     def _adopt_commands(self) -> None:
         """What GDB does once it has stopped: it takes them after it has asked `stop`."""
@@ -169,7 +169,7 @@ class Follower(Pinned):
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""
         came_first, self._came_first = self._came_first, False
         return not came_first and any(
-            one.enabled and one.address == self.address for one in locations_in(self.user, self.home)
+            location.enabled and location.address == self.address for location in locations_in(self.user, self.home)
         )
 
     def _is_thread(self) -> bool:

@@ -76,8 +76,8 @@ class Hits:
 
     def of(self, number: int, rank: Optional[int] = None) -> int:
         """How often a breakpoint was hit, by one rank or at all."""
-        found = self._by_rank.get(number, Counter())
-        return sum(found.values()) if rank is None else found[rank]
+        counts = self._by_rank.get(number, Counter())
+        return sum(counts.values()) if rank is None else counts[rank]
 
     @property
     def numbers(self) -> list[int]:
@@ -93,7 +93,7 @@ class Hits:
         """After `info breakpoints`: of those that GDB has listed, where it is known which the user has asked for."""
         asked = typed_numbers(INFO_BREAKPOINTS)
         for number in self.listed:
-            if asked is None or any(number in one for one in asked):
+            if asked is None or any(number in numbers for numbers in asked):
                 gdb.write(self.text(number) + "\n")
 
     def text(self, number: int) -> str:
@@ -102,7 +102,7 @@ class Hits:
         for rank, count in self._by_rank[number].items():
             if rank is not None:
                 by_count[count].append(rank)
-        parts = [part(count, ranks) for count, ranks in sorted(by_count.items(), key=lambda one: (-one[0], one[1]))]
+        parts = [part(count, ranks) for count, ranks in sorted(by_count.items(), key=lambda item: (-item[0], item[1]))]
         elsewhere = self._by_rank[number][None]
         if elsewhere:
             parts.append(f"{times(elsewhere)} elsewhere")

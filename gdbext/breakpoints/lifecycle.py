@@ -159,7 +159,9 @@ class Breakpoints:
         self._followers.drop(lambda follower: shared_memory_ranks.danger(moment, follower.address) is not None)
         event = self._event
         if event is not None and event.enabled:
-            event.enabled = all(shared_memory_ranks.danger(moment, one.address) is None for one in locations_of(event))
+            event.enabled = all(
+                shared_memory_ranks.danger(moment, location.address) is None for location in locations_of(event)
+            )
 
     def _spare(self, moment: ProcessView, user: gdb.Breakpoint) -> None:
         locations = locations_of(user) if user.enabled else ()
@@ -387,13 +389,13 @@ class Breakpoints:
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
         hits, self.hits = self.hits, []
-        for one in hits:
-            if not one.user.is_valid():
+        for follower_hit in hits:
+            if not follower_hit.user.is_valid():
                 continue
-            if one.temporary:
-                one.user.delete()
+            if follower_hit.temporary:
+                follower_hit.user.delete()
             else:
-                self._enable_counts.hit(one.user)
+                self._enable_counts.hit(follower_hit.user)
 
 
 def give_up(user: gdb.Breakpoint) -> None:

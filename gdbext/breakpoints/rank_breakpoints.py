@@ -154,7 +154,7 @@ class RankBreakpoints:
 
     def is_news(self, user: gdb.Breakpoint) -> bool:
         """Whether a user's breakpoint is not as it was when this was asked before."""
-        addresses = tuple(one.address for one in locations_in(user, self._inferior))
+        addresses = tuple(location.address for location in locations_in(user, self._inferior))
         now = (user.enabled, user.commands, user.pending, user.condition, addresses)
         was = self._known.get(user.number)
         self._known[user.number] = now

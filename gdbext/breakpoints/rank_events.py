@@ -39,7 +39,7 @@ class RankEvents(gdb.Command):
 
     def complete(self, text: str, word: Optional[str]) -> list[str]:
         """`word` is None where GDB asks first how to split the text into words."""
-        return [] if word is None else [one for one in ("on", "off") if one.startswith(word)]
+        return [] if word is None else [choice for choice in ("on", "off") if choice.startswith(word)]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Switch the lines of rank events on or off, or print which it is."""

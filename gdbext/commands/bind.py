@@ -57,13 +57,13 @@ class BoundToRanks(Bound):
         if word is None:
             return ()
         before = text[: len(text) - len(word)]
-        return [one for one in self._words(before) if one.startswith(word)]
+        return [choice for choice in self._words(before) if choice.startswith(word)]
 
     def _words(self, before: str) -> Sequence[str]:
         from pieglobalsfind.debugger.commands import rank_list
 
         if self._command.name == rank_list.NAME and before.endswith("--"):
-            return [one[len("--") :] for one in (rank_list.SHORT_STATE, rank_list.EACH)]
+            return [option[len("--") :] for option in (rank_list.SHORT_STATE, rank_list.EACH)]
         if before.endswith("-"):
             return ["out"] if before.endswith("migrated-") else []
         is_state = before.split()[-1:] == [rank_list.SHORT_STATE]
@@ -82,7 +82,7 @@ class BoundToExpression(Bound):
             return [] if word is None else completed(text.partition(" ")[2], word)
         if not self._is_at_set(text.rpartition(" ")[0], text.rpartition(" ")[2]):
             return COMPLETIONS[self._command.completes]
-        return [] if word is None else [one for one in ("all", *STATES) if one.startswith(word)]
+        return [] if word is None else [choice for choice in ("all", *STATES) if choice.startswith(word)]
 
     def _is_at_set(self, before: str, word: str) -> bool:
         from pieglobalsfind.debugger.commands import rank_print

@@ -30,8 +30,8 @@ class RankAddress(gdb.Function):
             # late, as is all that sourcing the extension does not need
             from gdbext.selection.rank_symbol import address_of
 
-            found = address_of(self._face, symbol.string(), int(rank))
-            return gdb.Value(found).cast(gdb.lookup_type("void").pointer())
+            address = address_of(self._face, symbol.string(), int(rank))
+            return gdb.Value(address).cast(gdb.lookup_type("void").pointer())
 
 
 class RankOf(gdb.Function):

@@ -34,8 +34,8 @@ class RankIn(gdb.Function):
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
             rank, text = self._face.in_focus, text_of(args[0])
-            found = breakpoint_arguments.is_in(-1 if rank is None else rank, text)
-            return rank is not None and found
+            is_in_set = breakpoint_arguments.is_in(-1 if rank is None else rank, text)
+            return rank is not None and is_in_set
 
 
 class RankBreak(gdb.Command):

@@ -28,15 +28,17 @@ def note_stop() -> None:
     """GDB reports a stop of the selected thread."""
     thread = gdb.selected_thread()
     if thread is not None:
-        _stopped[:] = [one for one in _stopped if one.is_valid() and one.ptid != thread.ptid]
+        _stopped[:] = [stopped for stopped in _stopped if stopped.is_valid() and stopped.ptid != thread.ptid]
         _stopped.append(thread)
 
 
 def forget() -> None:
     """Before symbols go: have GDB show the selected inferior's threads in the inlined functions instead."""
     here = gdb.selected_inferior().num
-    threads = [one for one in _stopped if one.is_valid() and one.inferior.num == here and one.is_stopped()]
-    _stopped[:] = [one for one in _stopped if one not in threads]
+    threads = [
+        stopped for stopped in _stopped if stopped.is_valid() and stopped.inferior.num == here and stopped.is_stopped()
+    ]
+    _stopped[:] = [stopped for stopped in _stopped if stopped not in threads]
     selected = gdb.selected_thread()
     for thread in threads:
         with suppress(gdb.error, DebuggerError, RuntimeError):  # a thread without registers or frames has no caller

@@ -110,4 +110,8 @@ def unread() -> list[str]:
     """
     known = set(map(path_of, gdb.objfiles()))
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
-    return list(dict.fromkeys(one.path for one in code if one.path not in known or not gdb.solib_name(one.start)))
+    return list(
+        dict.fromkeys(
+            mapping.path for mapping in code if mapping.path not in known or not gdb.solib_name(mapping.start)
+        )
+    )

@@ -78,4 +78,4 @@ def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, 
 def kernel_library() -> str:
     """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
     names = (path_of(objfile, "username").partition(KERNEL_LIBRARY) for objfile in gdb.objfiles())
-    return next((address for before, found, address in names if found and not before), "")
+    return next((address for before, name, address in names if name and not before), "")

@@ -31,7 +31,7 @@ def hide_own() -> None:
 
     @functools.wraps(every_breakpoint)
     def breakpoints() -> tuple[gdb.Breakpoint, ...]:
-        return tuple(one for one in every_breakpoint() if not isinstance(one, Own))
+        return tuple(gdb_breakpoint for gdb_breakpoint in every_breakpoint() if not isinstance(gdb_breakpoint, Own))
 
     gdb.breakpoints = breakpoints
 
@@ -85,7 +85,7 @@ def printed_locations(number: int) -> list[PrintedLocation]:
 
 def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
     """Where a breakpoint stands in an inferior."""
-    return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
+    return [location for location in locations_of(breakpoint) if inferior in location.thread_groups]
 
 
 def renew_condition(breakpoint: gdb.Breakpoint) -> None:

@@ -252,9 +252,9 @@ def folder_of_process() -> str:
         return os.getcwd()
 
 
-def path_of(found: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "filename") -> str:
+def path_of(holder: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "filename") -> str:
     """A file's path as GDB has it, or as the user has given it ("username"); "" if there is none."""
-    return told(lambda: getattr(found, kind)) or ""
+    return told(lambda: getattr(holder, kind)) or ""
 
 
 def path_here(objfile: gdb.Objfile) -> str:
@@ -292,11 +292,11 @@ def received() -> str:
 
 def parse_mappings(text: str) -> list[MemoryMapping]:
     """The table of `info proc mappings`."""
-    found = []
+    mappings = []
     for start, end, offset, protection, sharing, path in re.findall(_MAPPING, text):
         able = protection or "r--"
         mapping = MemoryMapping(
             int(start, 16), int(end, 16), "r" in able, "w" in able, "x" in able, int(offset, 16), path, sharing == "s"
         )
-        found.append(mapping)
-    return found
+        mappings.append(mapping)
+    return mappings

@@ -21,9 +21,9 @@ def walk(selection: Selection, registers: Mapping[int, int], reason: str) -> Bac
     with gdb_errors():
         stack = selection.choose_registers(registers, reason)
         own = unwinder.own(stack, unwinder.chain(), lambda frame: frame)
-        found = list(itertools.islice(own, stacks.MOST_FRAMES))
-        if not found:
+        frames = list(itertools.islice(own, stacks.MOST_FRAMES))
+        if not frames:
             selection.clear("the stack that you asked for can't be unwound")
             raise TargetError("GDB can't unwind that stack")
-        found[0].select()
-        return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")
+        frames[0].select()
+        return Backtrace(tuple(stacks.describe(frame, False) for frame in frames), "")

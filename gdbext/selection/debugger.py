@@ -69,8 +69,8 @@ class GdbDebugger(RankVisitor):
         """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         with self.visiting(rank), gdb_errors():
             most = limit or stacks.MOST_FRAMES
-            found = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
-        return iter(found)
+            described = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
+        return iter(described)
 
     def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
         """The innermost frame in the program's own copy; in any copy if there is none."""

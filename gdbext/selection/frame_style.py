@@ -93,17 +93,17 @@ class RankFrame(FrameDecorator):
         return list(pieces(frame.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
 
 
-def is_special(found: gdb.Frame) -> bool:
+def is_special(gdb_frame: gdb.Frame) -> bool:
     """Whether it stands for a signal's delivery, or for a call that GDB has made."""
-    return found.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
+    return gdb_frame.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
 
 
-def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
+def argument_pieces(gdb_frame: gdb.Frame) -> Iterator[Piece]:
     """One piece for each argument, of which GDB prints as much as its settings and options ask for."""
-    text = frame.arguments_text(found, TypedAmount.value)
-    symbols = {symbol.print_name: symbol for symbol in (frame.parameters(found) if text else ())}
+    text = frame.arguments_text(gdb_frame, TypedAmount.value)
+    symbols = {symbol.print_name: symbol for symbol in (frame.parameters(gdb_frame) if text else ())}
     if text == SHORT:  # by `set print frame-arguments presence`
-        yield from (shortened(found, symbol) for symbol in symbols.values())
+        yield from (shortened(gdb_frame, symbol) for symbol in symbols.values())
         return
     starts = [0]
     for name in [*symbols][1:]:
@@ -112,22 +112,22 @@ def argument_pieces(found: gdb.Frame) -> Iterator[Piece]:
     for start, end in zip(starts, [*starts[1:], len(text)]):
         name, found_value, value = text[start:end].removeprefix(", ").partition("=")
         if value == SHORT and name in symbols:
-            yield shortened(found, symbols[name])
+            yield shortened(gdb_frame, symbols[name])
         elif found_value:
             yield StyledPiece(name, value)
 
 
-def shortened(found: gdb.Frame, symbol: gdb.Symbol) -> Piece:
+def shortened(gdb_frame: gdb.Frame, symbol: gdb.Symbol) -> Piece:
     """An argument that GDB prints by itself, as long as it was asked to; "..." where it would print another value.
 
     GDB takes from the selected frame what depends on one, as a Fortran string's length, and how the language writes it.
     """
-    if speaks_alike(found) and not getattr(symbol.type, "dynamic", True):
+    if speaks_alike(gdb_frame) and not getattr(symbol.type, "dynamic", True):
         return GdbsPiece(symbol)
     return StyledPiece(symbol.print_name, SHORT)
 
 
-def speaks_alike(found: Any) -> bool:
+def speaks_alike(spoken: Any) -> bool:
     """Whether GDB prints in the frame's language while another one is selected.
 
     GDB 12 does not tell a frame's language: there it has to be the same source file.
@@ -135,16 +135,16 @@ def speaks_alike(found: Any) -> bool:
     selected: Any = gdb.selected_frame()
     if not is_automatic():
         return False
-    if hasattr(found, "language"):
-        return bool(found.language() == selected.language())
-    files = [each.find_sal().symtab for each in (found, selected)]
+    if hasattr(spoken, "language"):
+        return bool(spoken.language() == selected.language())
+    files = [each.find_sal().symtab for each in (spoken, selected)]
     return None not in files and files[0].fullname() == files[1].fullname()
 
 
 def pieces(text: str, between: str) -> Iterator[StyledPiece]:
     """One piece for the whole text, if GDB can be made to print it: it prints NAME, `between`, VALUE."""
-    name, found, value = text.partition(between)
-    if found:
+    name, separator, value = text.partition(between)
+    if separator:
         yield StyledPiece(name, value)
 
 

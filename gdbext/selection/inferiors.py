@@ -111,7 +111,7 @@ class Inferiors:
         """Its process is gone."""
         self.has_run()
         set_convenience("_rank_count", 0)
-        if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
+        if not any(other.pid and other.num != inferior.num for other in gdb.inferiors()):
             self.state().focus.end()
         elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
             self._states[inferior.num].pid = -1
@@ -182,9 +182,9 @@ class Inferiors:
         else:
             job_view = self._gathered(here)
         self._jobs[here.num] = job_view
-        for one in self._states:
-            if any(self._states[one].moment is process.moment for process in job_view.processes):
-                self._jobs[one] = job_view
+        for number in self._states:
+            if any(self._states[number].moment is process.moment for process in job_view.processes):
+                self._jobs[number] = job_view
         return job_view
 
     def _gathered(self, here: gdb.Inferior) -> JobView:
@@ -268,8 +268,8 @@ def enter(number: int) -> None:
     if number == gdb.selected_inferior().num:
         return
     with gdb_errors():
-        found = next((inferior for inferior in gdb.inferiors() if inferior.num == number), None)
-        threads = found.threads() if found is not None else ()
+        chosen = next((inferior for inferior in gdb.inferiors() if inferior.num == number), None)
+        threads = chosen.threads() if chosen is not None else ()
         if threads:
             min(threads, key=lambda thread: thread.num).switch()
         else:

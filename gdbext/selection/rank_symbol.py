@@ -21,8 +21,8 @@ def address_of(face: GdbDebugger, name: str, rank: int) -> int:
         process = face.job().process(rank)
         raise UsageError(f"rank {rank} is in {process.name}, whose memory is another", f"rank print {rank} -- {name}")
     with gdb_errors():
-        found = address_in_focus(face, name)
-    owner = moment.translator.owner(found)
+        address = address_in_focus(face, name)
+    owner = moment.translator.owner(address)
     if owner.object is None:
         raise UsageError(f"{name} is not private to ranks", f"print &{name} shows its one address")
     return moment.translator.rank_address(rank, owner.object, owner.offset)
@@ -31,7 +31,7 @@ def address_of(face: GdbDebugger, name: str, rank: int) -> int:
 def is_here(face: GdbDebugger, rank: int) -> bool:
     """Whether the selected inferior has a rank; others are read only if it has not."""
     moment = face.moment()
-    here = any(one.rank == rank and one.state != MIGRATED_OUT for one in moment.table.ranks)
+    here = any(present.rank == rank and present.state != MIGRATED_OUT for present in moment.table.ranks)
     return here or face.job().of(rank) is moment
 
 

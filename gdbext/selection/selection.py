@@ -219,8 +219,8 @@ def switch_to_thread_of(moment: ProcessView, rank: Rank) -> bool:
         pointer = stack_pointer()
         if pointer in rank.stack:
             return True
-        found = rank_at(moment, pointer) if rank.state == RUNNING else None
-        if found is not None and found.rank == rank.rank:
+        runs_there = rank_at(moment, pointer) if rank.state == RUNNING else None
+        if runs_there is not None and runs_there.rank == rank.rank:
             return True
     if before is not None and before.is_valid() and not is_selected(before):
         before.switch()

@@ -69,7 +69,7 @@ class Displays:
             self._lost.append(
                 Display(self._first.pop(display.number, display.number), enabled, form, display.expression)
             )
-        self._lost.sort(key=lambda one: one.number)
+        self._lost.sort(key=lambda display: display.number)
         self._resting.clear()
         self._raw.clear()
 

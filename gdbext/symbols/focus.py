@@ -390,10 +390,10 @@ class Focus:
         for one in gdb.objfiles():
             if one.owner is not None and path_in_target(one.owner) in paths:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
-        if any(path_in_target(one) in paths for one in loaded):
+        if any(path_in_target(objfile) in paths for objfile in loaded):
             self._displays.save()
             self._kernel_library = kernel_library() or self._kernel_library
-            stay = [one for one in loaded if path_in_target(one) not in paths]
+            stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
             self._late_libraries.watch(paths)

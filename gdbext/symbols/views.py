@@ -49,7 +49,7 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
 
 def _name(path: str, build_id: bytes, debug_path: str) -> str:
     """Of the view's folder: which files they are, and when they were written to."""
-    states = [os.stat(one) for one in (path, debug_path) if one]
+    states = [os.stat(file) for file in (path, debug_path) if file]
     numbers = [
         FORM,
         *(number for state in states for number in (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)),

@@ -131,15 +131,15 @@ class ManyRanks:
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
         """What is known of some of the ranks, by their numbers."""
         pieces = expression_names.pieces(expression)
-        found: Values = {}
+        values: Values = {}
         if pieces is None or len(numbers) < FEW or not FORM.fullmatch(form) or not is_plain_gdb():
-            return found
+            return values
         calls = expression_names.may_call(pieces)
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
                 with suppress(RanklensError):  # a visit to each of them says why
-                    found.update(self._of_group(group, pieces, expression, form, calls))
-        return found
+                    values.update(self._of_group(group, pieces, expression, form, calls))
+        return values
 
     def _of_group(
         self, group: Group, pieces: tuple[ExpressionPiece, ...], expression: str, form: str, calls: bool
@@ -254,16 +254,16 @@ class ManyRanks:
         self, first: UserFrame, expected: Union[ExpressionValue, Absent], group: Group, template: Template
     ) -> Values:
         """The values of all ranks in whose text each address has the name that it has to that rank's symbols."""
-        names, found, is_checked = SymbolNames(), Values(), False
+        names, values, is_checked = SymbolNames(), Values(), False
         if self._at(first, template) != expected:
-            return found
+            return values
         if isinstance(expected, ExpressionValue) and not template.has_names and NAME in expected.text:
-            return found
+            return values
         for frame in group:
             value = self._at(frame, template)
             if isinstance(value, Absent):
                 if value == expected or value.reason.startswith(MEMORY_ERROR):
-                    found[frame.rank.rank] = value
+                    values[frame.rank.rank] = value
                 continue
             if not is_checked and not is_self_contained(gdb.parse_and_eval(template.text).type):
                 return {}
@@ -272,8 +272,8 @@ class ManyRanks:
             if template.has_names and frame is not first:
                 text = named(value.text, Addresses.of(frame.rank, first.rank), names.after)
             if text is not None:
-                found[frame.rank.rank] = ExpressionValue(text, value.address)
-        return found
+                values[frame.rank.rank] = ExpressionValue(text, value.address)
+        return values
 
     def _at(self, frame: UserFrame, template: Template) -> Union[ExpressionValue, Absent]:
         if not self._set_places(frame, template):

@@ -75,15 +75,15 @@ def is_self_contained(type_: Optional[gdb.Type], depth: int = 0) -> bool:
 
 def arguments(type_: gdb.Type) -> list[gdb.Type]:
     """The types of what a container holds: what only says how it does so has no data to show."""
-    found = []
+    texts = []
     for at in range(DEEPEST):
         try:
             argument = type_.template_argument(at)
         except (gdb.error, RuntimeError):
             break
         if isinstance(argument, gdb.Type) and not is_policy(argument):
-            found.append(argument)
-    return found
+            texts.append(argument)
+    return texts
 
 
 def is_policy(type_: gdb.Type) -> bool:

@@ -51,9 +51,9 @@ def by_address(expression: str) -> Optional[str]:
 
 def part_of_variable(expression: str) -> Optional[ValuePlace]:
     """Where the variable, or the part of one, lies that an expression names; None if it names anything else."""
-    found = names(expression)
+    places = names(expression)
     try:
-        whole = place(found[0]) if len(found) == 1 else None
+        whole = place(places[0]) if len(places) == 1 else None
         part = place_of(expression, whole.is_local) if whole is not None else None
     except gdb.error:
         return None

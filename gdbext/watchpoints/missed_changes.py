@@ -116,12 +116,12 @@ class Changes:
     def is_change(self, user: gdb.Breakpoint, expression: str) -> bool:
         """Whether what a watchpoint is for has changed; it is to be told then, unless the user ignores it."""
         known = self._known[user.number]
-        found = known.watched.read()
-        if found == known.content:
+        content = known.watched.read()
+        if content == known.content:
             return False
-        self._known[user.number] = replace(known, content=found)
+        self._known[user.number] = replace(known, content=content)
         if user.ignore_count == 0:
-            self.unseen.append(Change(user.number, expression, known, found))
+            self.unseen.append(Change(user.number, expression, known, content))
         return True
 
     def begin_again(self, number: int) -> None:
@@ -143,12 +143,12 @@ class Changes:
             return
         users = {gdb_breakpoint.number: gdb_breakpoint for gdb_breakpoint in gdb.breakpoints()}
         for number, known in list(self._known.items()):
-            found = known.watched.read() if known.inferior == inferior.num and number in users else known.content
-            if found != known.content:
+            content = known.watched.read() if known.inferior == inferior.num and number in users else known.content
+            if content != known.content:
                 user = users[number]
-                self._known[number] = replace(known, content=found, hits=user.hit_count)
+                self._known[number] = replace(known, content=content, hits=user.hit_count)
                 if user.hit_count == known.hits and is_meant(user):  # else GDB has found it, and ignored it
-                    self.unseen.append(Change(number, user.expression or "", known, found))
+                    self.unseen.append(Change(number, user.expression or "", known, content))
 
 
 def is_meant(user: gdb.Breakpoint) -> bool:

@@ -60,20 +60,26 @@ class Watches:
         self._replaces = False
         self._newest = 0
 
-    def noticed(self, one: Any, rank: Optional[int]) -> None:
+    def noticed(self, watchpoint: Any, rank: Optional[int]) -> None:
         """A breakpoint of any kind was made or changed; `rank` is the one whose symbols GDB has."""
-        if self._replaces or rank is None or not one.is_valid() or not one.visible or one.type not in COMMANDS:
+        if (
+            self._replaces
+            or rank is None
+            or not watchpoint.is_valid()
+            or not watchpoint.visible
+            or watchpoint.type not in COMMANDS
+        ):
             return
-        if hasattr(one, "expression_in_rank"):
-            self.changes.begin_again(one.number)
+        if hasattr(watchpoint, "expression_in_rank"):
+            self.changes.begin_again(watchpoint.number)
             return
-        watched_place, condition = self._homes.get(one.number), one.condition or ""
-        if watched_place is None and one.number > self._newest:
-            self._newest = one.number
-            home = self._homes[one.number] = home_of(rank, one.expression, condition)
-            self.changes.begin(one.number, rank, home.place, home.expression)
+        watched_place, condition = self._homes.get(watchpoint.number), watchpoint.condition or ""
+        if watched_place is None and watchpoint.number > self._newest:
+            self._newest = watchpoint.number
+            home = self._homes[watchpoint.number] = home_of(rank, watchpoint.expression, condition)
+            self.changes.begin(watchpoint.number, rank, home.place, home.expression)
         elif watched_place is not None and watched_place.condition != condition and watched_place.rank == rank:
-            self._homes[one.number] = replace(
+            self._homes[watchpoint.number] = replace(
                 watched_place, condition=condition, restriction=_restriction_of(condition)
             )
 

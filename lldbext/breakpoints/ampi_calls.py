@@ -25,8 +25,8 @@ def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
     """Each function and where it begins; nothing where a hook reports events, or where there is no AMPI."""
     if begins_at(target, event_function) is not None:
         return []
-    found = [(name, begins_at(target, name)) for name in events.FUNCTIONS]
-    return found if all(address is not None for _, address in found) else []
+    addresses = [(name, begins_at(target, name)) for name in events.FUNCTIONS]
+    return addresses if all(address is not None for _, address in addresses) else []
 
 
 def begins_at(target: Any, function: str) -> Any:
@@ -54,10 +54,10 @@ def break_at(target: Any, function: str, address: Any) -> Any:
 
 def extra(function: str) -> Any:
     """What the callback gets: which function it is."""
-    stream, found = lldb.SBStream(), lldb.SBStructuredData()
+    stream, data = lldb.SBStream(), lldb.SBStructuredData()
     stream.Print(json.dumps({"function": function}))
-    found.SetFromJSON(stream)
-    return found
+    data.SetFromJSON(stream)
+    return data
 
 
 def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:

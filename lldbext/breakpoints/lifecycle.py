@@ -68,8 +68,8 @@ def renew(session: Session) -> None:
 
 
 def _delete_ours(target: Any) -> None:
-    for one in list(ours_of(target)):
-        target.BreakpointDelete(one.GetID())
+    for own in list(ours_of(target)):
+        target.BreakpointDelete(own.GetID())
 
 
 def mark(ours: Any) -> None:
@@ -101,17 +101,17 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
     if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
         return []
     said = []
-    for one in users_of(session.process.GetTarget()):
-        places = [one.GetLocationAtIndex(index) for index in range(one.GetNumLocations())]
+    for user in users_of(session.process.GetTarget()):
+        places = [user.GetLocationAtIndex(index) for index in range(user.GetNumLocations())]
         reasons = [
             (place, shared_memory_ranks.danger(moment, place.GetLoadAddress())) for place in places if place.IsEnabled()
         ]
         for place, why in reasons:
             if why is not None:
                 place.SetEnabled(False)
-        found = next((why for _, why in reasons if why is not None), None)
-        if found is not None:
-            said.append(f"[Locations of breakpoint {one.GetID()} are disabled, {found}]")
+        reason = next((why for _, why in reasons if why is not None), None)
+        if reason is not None:
+            said.append(f"[Locations of breakpoint {user.GetID()} are disabled, {reason}]")
     return said
 
 
@@ -232,5 +232,5 @@ def place_all(session: Session) -> None:
 
 def locations(target: Any) -> Iterator[Any]:
     """Of the user's breakpoints."""
-    for one in users_of(target):
-        yield from (one.GetLocationAtIndex(index) for index in range(one.GetNumLocations()))
+    for user in users_of(target):
+        yield from (user.GetLocationAtIndex(index) for index in range(user.GetNumLocations()))

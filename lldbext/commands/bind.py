@@ -89,7 +89,9 @@ def resolved(word: str, arguments: str) -> tuple[Command, str]:
     for name, instead in GDB_ONLY.items():
         if begins(text, name):
             raise UsageError(f"`{name}` is there in GDB only", instead)
-    named = [(name, one) for one in declared(word) for name in (one.name, *one.aliases) if begins(text, name)]
+    named = [
+        (name, command) for command in declared(word) for name in (command.name, *command.aliases) if begins(text, name)
+    ]
     name, command = max(named, key=lambda pair: len(pair[0]))
     return command, text[len(name) :].strip()
 

@@ -72,7 +72,7 @@ def runtime(session: Session, rank: Optional[int]) -> list[int]:
     if rank is None:
         return []
     moment = session.moment()
-    thread = next(one for one in session.process if rank_of_tid(int(one.GetThreadID())) == rank)
+    thread = next(thread for thread in session.process if rank_of_tid(int(thread.GetThreadID())) == rank)
     frames = list(itertools.islice(thread, MOST_FRAMES))
     own = user_frame(moment, rank, frames, pc_of)
     end = 0 if own is None else int(own.GetFrameID())

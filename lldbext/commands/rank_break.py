@@ -96,11 +96,11 @@ def _word_of(extra: Any, name: str) -> str:
 def is_true(session: Session, rank: int, frame: Any, condition: str) -> bool:
     """With the variables of the rank; a condition that can't be evaluated stops, as LLDB's own do."""
     session.modules.focus(session.moment(), rank)
-    found = evaluated(frame, condition)
-    if isinstance(found, Absent):
-        print(f"error in the condition {condition!r}: {found.reason}")
+    value = evaluated(frame, condition)
+    if isinstance(value, Absent):
+        print(f"error in the condition {condition!r}: {value.reason}")
         return True
-    return bool(found.GetValueAsUnsigned())
+    return bool(value.GetValueAsUnsigned())
 
 
 COMMAND = Command(

@@ -19,11 +19,11 @@ RECORDS = (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion)
 MOST_VARIABLES = 64  # of one name
 
 
-def may_lose_members(found: Any) -> bool:
+def may_lose_members(value: Any) -> bool:
     """Whether a result is of a class, or of no type at all, and this LLDB is an old one."""
     if not 0 < version() < FIRST_RIGHT:
         return False
-    kind = found.GetType().GetCanonicalType()
+    kind = value.GetType().GetCanonicalType()
     while kind.GetTypeClass() == lldb.eTypeClassArray:
         kind = kind.GetArrayElementType().GetCanonicalType()
     return not kind.IsValid() or kind.GetTypeClass() in RECORDS

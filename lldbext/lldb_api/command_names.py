@@ -61,6 +61,6 @@ def of_users(debugger: Any) -> set[str]:
 
 def completions(interpreter: Any, line: str) -> list[str]:
     """What may follow; the first that LLDB gives is what all of them begin with."""
-    found = lldb.SBStringList()
-    interpreter.HandleCompletion(line, len(line), 0, -1, found)
-    return [found.GetStringAtIndex(index) for index in range(1, found.GetSize())]
+    names = lldb.SBStringList()
+    interpreter.HandleCompletion(line, len(line), 0, -1, names)
+    return [names.GetStringAtIndex(index) for index in range(1, names.GetSize())]

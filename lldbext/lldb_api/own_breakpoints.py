@@ -18,12 +18,12 @@ NAME = "ranklens"  # of our breakpoints: `breakpoint list` leaves them out
 
 def ours_of(target: Any) -> Iterator[Any]:
     """Yield the breakpoints of ours in a target."""
-    return (one for one in target.breakpoint_iter() if one.MatchesName(NAME))
+    return (lldb_breakpoint for lldb_breakpoint in target.breakpoint_iter() if lldb_breakpoint.MatchesName(NAME))
 
 
 def users_of(target: Any) -> Iterator[Any]:
     """The user's breakpoints."""
-    return (one for one in target.breakpoint_iter() if not one.MatchesName(NAME))
+    return (lldb_breakpoint for lldb_breakpoint in target.breakpoint_iter() if not lldb_breakpoint.MatchesName(NAME))
 
 
 @contextmanager

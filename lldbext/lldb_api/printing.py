@@ -43,8 +43,8 @@ def _mark_of(debugger: Any) -> Any:
 def is_shown_by_another() -> bool:
     """Whether LLDB has a thread that shows things, and this is not it."""
     own = threading.get_native_id()
-    found = [int(path.name) for path in Path("/proc/self/task").iterdir() if _name(path) == THREAD]
-    return bool(found) and own not in found
+    threads = [int(path.name) for path in Path("/proc/self/task").iterdir() if _name(path) == THREAD]
+    return bool(threads) and own not in threads
 
 
 def _name(task: Path) -> str:

@@ -58,12 +58,12 @@ def read_memory(process: Any, address: int, size: int) -> bytes:
     """What LLDB reads of a process; raises `MemoryUnreadable`."""
     error = lldb.SBError()
     try:
-        found = process.ReadMemory(address, size, error) if size else b""
+        data = process.ReadMemory(address, size, error) if size else b""
     except (OverflowError, TypeError, ValueError, MemoryError) as refused:
         raise MemoryUnreadable(address, size) from refused
-    if not error.Success() or found is None or len(found) != size:
+    if not error.Success() or data is None or len(data) != size:
         raise MemoryUnreadable(address, size)
-    return bytes(found)
+    return bytes(data)
 
 
 class RemoteProcess:
@@ -178,9 +178,9 @@ class Stub:
 
     def threads(self) -> list[int]:
         """The kernel's numbers of the process's threads, in the order in which LLDB has them."""
-        found: list[int] = []
+        threads: list[int] = []
         answer = self._ask("qfThreadInfo")
-        while answer.startswith("m") and len(found) < 1 << 20:
-            found += [int(word.rpartition(".")[2], 16) for word in answer[1:].split(",")]
+        while answer.startswith("m") and len(threads) < 1 << 20:
+            threads += [int(word.rpartition(".")[2], 16) for word in answer[1:].split(",")]
             answer = self._ask("qsThreadInfo")
-        return found
+        return threads

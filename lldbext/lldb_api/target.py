@@ -48,10 +48,10 @@ def open_core(process: Any) -> Target:
 def mapped_core() -> str:
     """The core file that LLDB itself has mapped: before version 16 it does not tell the path."""
     maps = ProcMaps(Path("/proc/self/maps").read_bytes())
-    found = {mapping.path for mapping in maps if is_file(mapping.path) and is_core(mapping.path)}
-    if len(found) != 1:
+    paths = {mapping.path for mapping in maps if is_file(mapping.path) and is_core(mapping.path)}
+    if len(paths) != 1:
         raise TargetError("this LLDB does not give the core file's path", "use LLDB 16 or newer, or one core at a time")
-    return found.pop()
+    return paths.pop()
 
 
 def is_core(path: str) -> bool:

@@ -76,28 +76,28 @@ def _element_is_character(value: Any) -> bool:
 
 def counted(shown: list[str]) -> Iterator[str]:
     """Equal neighbours together: `0 <repeats 15 times>`."""
-    for one, equal in itertools.groupby(shown):
+    for element, equal in itertools.groupby(shown):
         count = len(list(equal))
         if count >= REPEATS:
-            yield f"{one} <repeats {count} times>"
+            yield f"{element} <repeats {count} times>"
         else:
-            yield from itertools.repeat(one, count)
+            yield from itertools.repeat(element, count)
 
 
 def quoted(content: bytes, size: Optional[int] = None) -> str:
     """A string in C's notation; of an array only as far as there is something in it."""
     shown = content.rstrip(b"\0") if size is not None else content
-    body = "".join(escaped(one) for one in shown[:MOST_ELEMENTS])
+    body = "".join(escaped(character) for character in shown[:MOST_ELEMENTS])
     return f'"{body}"' + ("..." if len(shown) > MOST_ELEMENTS else "")
 
 
-def escaped(one: int, quote: str = '"') -> str:
+def escaped(character: int, quote: str = '"') -> str:
     """Return a character as C writes it in a literal."""
-    if one in ESCAPES:
-        return ESCAPES[one]
-    if chr(one) == quote:
+    if character in ESCAPES:
+        return ESCAPES[character]
+    if chr(character) == quote:
         return "\\" + quote
-    return chr(one) if 32 <= one < 127 else f"\\{one:03o}"
+    return chr(character) if 32 <= character < 127 else f"\\{character:03o}"
 
 
 def pointer(value: Any, form: str, nested: bool) -> str:

@@ -168,8 +168,8 @@ class LldbDebugger:
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return an expression's value in a rank's own frame."""
-        frame, found = self._found_in_frame(rank, expression)
-        if found is None:
+        frame, value = self._found_in_frame(rank, expression)
+        if value is None:
             with self._in_rank(rank) as frame:
                 if isinstance(frame, Activation):
                     why = hidden(self.moment(), frame, expression)
@@ -177,20 +177,20 @@ class LldbDebugger:
                         return why
                     frame = None
                 where = frame or self.session().process.GetTarget()
-                found = evaluated(where, expression)
-                if isinstance(found, Absent):
-                    return found
-                return ExpressionValue(values.text(found, form), lvalue_address(where, expression, found))
-        return ExpressionValue(values.text(found, form), lvalue_address(frame, expression, found))
+                value = evaluated(where, expression)
+                if isinstance(value, Absent):
+                    return value
+                return ExpressionValue(values.text(value, form), lvalue_address(where, expression, value))
+        return ExpressionValue(values.text(value, form), lvalue_address(frame, expression, value))
 
     def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return what lies at an address, as a value of an expression's type."""
         with self._in_rank(rank) as frame:
             target = self.session().process.GetTarget()
-            found = evaluated(target if frame is None or isinstance(frame, Activation) else frame, expression)
-            if isinstance(found, Absent):
-                return found
-            value = target.CreateValueFromAddress("value", lldb.SBAddress(address, target), found.GetType())
+            value_there = evaluated(target if frame is None or isinstance(frame, Activation) else frame, expression)
+            if isinstance(value_there, Absent):
+                return value_there
+            value = target.CreateValueFromAddress("value", lldb.SBAddress(address, target), value_there.GetType())
             return ExpressionValue(values.text(value, form), address)
 
     def values(
@@ -215,20 +215,20 @@ class LldbDebugger:
             return None, None
         if self.moment().translator.owner(frame.GetPC()).rank != rank:
             return None, None  # code of all ranks: LLDB has the variables of one of them for it
-        found = frame.GetValueForVariablePath(expression)
-        if not found.IsValid() or found.GetError().Fail() or not self._is_of(rank, found):
+        value = frame.GetValueForVariablePath(expression)
+        if not value.IsValid() or value.GetError().Fail() or not self._is_of(rank, value):
             return frame, None
-        return frame, found
+        return frame, value
 
-    def _is_of(self, rank: int, found: Any) -> bool:
+    def _is_of(self, rank: int, value: Any) -> bool:
         """Whether a value that LLDB found from a rank's frame is that rank's.
 
         LLDB 23 looks through all modules for names that the frame's file does not define, and takes the first one's.
         """
-        address = found.GetAddress().GetLoadAddress(self.session().target)
+        address = value.GetAddress().GetLoadAddress(self.session().target)
         if address != lldb.LLDB_INVALID_ADDRESS:
             return self.moment().translator.owner(address).rank == rank
-        return found.GetValueType() in (lldb.eValueTypeVariableLocal, lldb.eValueTypeVariableArgument)
+        return value.GetValueType() in (lldb.eValueTypeVariableLocal, lldb.eValueTypeVariableArgument)
 
     @contextmanager
     def _in_rank(self, rank: int) -> Iterator[Any]:
@@ -257,12 +257,12 @@ class LldbDebugger:
         if _REGISTER.fullmatch(expression) and frame is not None and frame.FindRegister(expression[1:]).IsValid():
             return int(frame.FindRegister(expression[1:]).GetValueAsUnsigned())
         where = frame or self.session().process.GetTarget()
-        found = evaluated(where, expression)
-        if isinstance(found, Absent):
-            raise DebuggerError(found.reason, found.hint)
-        kind = found.GetType().GetCanonicalType()
-        place = None if kind.IsPointerType() else lvalue_address(where, expression, found)
-        return int(found.GetValueAsUnsigned()) if place is None else place
+        result = evaluated(where, expression)
+        if isinstance(result, Absent):
+            raise DebuggerError(result.reason, result.hint)
+        kind = result.GetType().GetCanonicalType()
+        place = None if kind.IsPointerType() else lvalue_address(where, expression, result)
+        return int(result.GetValueAsUnsigned()) if place is None else place
 
     def execute(self, rank: int, command: str) -> str:
         """Run one of LLDB's commands in a rank and return its output."""
@@ -273,8 +273,8 @@ class LldbDebugger:
 
 def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
     """The value of an expression in a frame or a target; nothing is run in the process for it."""
-    found = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
-    if found is None or not found.IsValid() or found.GetError().Fail():
+    result = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
+    if result is None or not result.IsValid() or result.GetError().Fail():
         target = where.GetThread().GetProcess().GetTarget() if isinstance(where, lldb.SBFrame) else where
         if not SESSIONS.of(target.GetProcess()).lends_memory:
             return named(target, expression)
@@ -282,22 +282,22 @@ def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
         options.SetAllowJIT(False)
         options.SetIgnoreBreakpoints(True)
         options.SetSuppressPersistentResult(True)
-        found = where.EvaluateExpression(expression, options)
-        if found.GetError().Success() and may_lose_members(found):
-            return declared(where, target, expression, found)
-    failure = found.GetError()
+        result = where.EvaluateExpression(expression, options)
+        if result.GetError().Success() and may_lose_members(result):
+            return declared(where, target, expression, result)
+    failure = result.GetError()
     if failure.Fail() and failure.GetError() != VOID:
         return Absent(sentence(failure.GetCString() or ""))
-    return found
+    return result
 
 
-def declared(where: Any, target: Any, expression: str, found: Any) -> Union[Any, Absent]:
+def declared(where: Any, target: Any, expression: str, result: Any) -> Union[Any, Absent]:
     """The value of an expression of a class type in an old LLDB, by what the module itself says of it."""
-    address = lvalue_address(where, expression, found)
+    address = lvalue_address(where, expression, result)
     value = (
         None
         if address is None
-        else as_declared(target, expression, str(found.GetStaticValue().GetTypeName() or ""), address)
+        else as_declared(target, expression, str(result.GetStaticValue().GetTypeName() or ""), address)
     )
     if value is None:
         return Absent(f"LLDB {version()} may lose members of the result's class", "ask for a variable, or for a member")
@@ -307,17 +307,17 @@ def declared(where: Any, target: Any, expression: str, found: Any) -> Union[Any,
 def named(target: Any, expression: str) -> Union[Any, Absent]:
     """A variable by its name alone."""
     if _NAME.fullmatch(expression):
-        found = target.FindFirstGlobalVariable(expression)
-        if found.IsValid() and found.GetError().Success():
-            return found
+        variable = target.FindFirstGlobalVariable(expression)
+        if variable.IsValid() and variable.GetError().Success():
+            return variable
         return Absent(f'No symbol "{expression}" in current context')
     sentence = "it would have to call mmap in the process: this stub lends LLDB no memory"
     return Absent(sentence, "ask for a variable by its name, or use lldb-server instead of gdbserver")
 
 
-def lvalue_address(where: Any, expression: str, found: Any) -> Optional[int]:
+def lvalue_address(where: Any, expression: str, value: Any) -> Optional[int]:
     """Where the value of an expression lies, None if it is not an lvalue; in core files LLDB tells only if asked."""
-    address = found.GetLoadAddress()
+    address = value.GetLoadAddress()
     if address == lldb.LLDB_INVALID_ADDRESS:
         pointer = evaluated(where, f"&({expression})")
         return None if isinstance(pointer, Absent) else int(pointer.GetValueAsUnsigned())

@@ -85,7 +85,7 @@ def place_of(frame: Any, path: str) -> FramePlace:
         file=str(line.GetFileSpec().fullpath) if known else "",
         line=line.GetLine() if known else 0,
         library="" if known else path or str(frame.GetModule().GetFileSpec().fullpath or ""),
-        arguments=tuple((str(one.GetName()), values.is_plain(one)) for one in variables_of(frame)),
+        arguments=tuple((str(variable.GetName()), values.is_plain(variable)) for variable in variables_of(frame)),
     )
 
 
@@ -106,9 +106,9 @@ def without_parameters(name: str) -> str:
 
 def arguments(frame: Any, known: tuple[tuple[str, bool], ...]) -> Iterator[str]:
     """`n=4` for each; structures and arrays are shortened to `...`, as in GDB's backtraces."""
-    for (name, is_plain), one in zip(known, variables_of(frame)):
-        plain = one.GetValue() if is_plain else None
-        yield f"{name}={argument(one) if plain is None else plain}"
+    for (name, is_plain), variable in zip(known, variables_of(frame)):
+        plain = variable.GetValue() if is_plain else None
+        yield f"{name}={argument(variable) if plain is None else plain}"
 
 
 def argument(value: Any) -> str:
@@ -136,4 +136,4 @@ def local_lines(frame: Any) -> Iterator[str]:
 def unavailable(value: Any) -> str:
     """What stands for a value that the compiler did not keep, in GDB's words."""
     error = value.GetError().GetCString() or ""
-    return "<optimized out>" if value.GetError().Fail() and any(one in error for one in NOT_KEPT) else ""
+    return "<optimized out>" if value.GetError().Fail() and any(sentence in error for sentence in NOT_KEPT) else ""

@@ -63,7 +63,7 @@ def _walked(moment: ProcessView, number: int, innermost: Any) -> Sequence[Activa
 def _registers(moment: ProcessView, innermost: Any) -> dict[int, int]:
     """By DWARF number; of a thread that runs the kernel tells none but LLDB."""
     values = (innermost.FindRegister(name) for name in moment.table.processor.register_names)
-    return {number: int(one.GetValueAsUnsigned()) for number, one in enumerate(values) if one.IsValid()}
+    return {number: int(value.GetValueAsUnsigned()) for number, value in enumerate(values) if value.IsValid()}
 
 
 def described(moment: ProcessView, lost: Iterable[Activation], level: int) -> Iterator[Frame]:
@@ -84,7 +84,7 @@ def hidden(moment: ProcessView, lost: Activation, expression: str) -> Optional[A
     file, vaddr = _place(moment, lost)
     locals_at = LocalReader(file).at(vaddr) if file is not None else None
     names = {variable.name for variable in locals_at.variables} if locals_at is not None else set()
-    name = next((one for one in _IDENTIFIER.findall(expression) if one in names), None)
+    name = next((word for word in _IDENTIFIER.findall(expression) if word in names), None)
     if name is None:
         return None
     function = moment.walker.calls(lost.lookup)[0].function

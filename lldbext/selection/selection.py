@@ -85,10 +85,10 @@ class Selection:
         """Select a kernel thread, the one that LLDB has stopped for rather than another."""
         if self.is_kernel_thread(self._process.GetSelectedThread()):
             return
-        found = [one for one in self._process if self.is_kernel_thread(one)]
-        found.sort(key=lambda one: one.GetStopReason() in (lldb.eStopReasonNone, lldb.eStopReasonInvalid))
-        if found:
-            self._process.SetSelectedThread(found[0])
+        threads = [thread for thread in self._process if self.is_kernel_thread(thread)]
+        threads.sort(key=lambda thread: thread.GetStopReason() in (lldb.eStopReasonNone, lldb.eStopReasonInvalid))
+        if threads:
+            self._process.SetSelectedThread(threads[0])
 
     def _enter_no_rank(self) -> None:
         """Select the innermost frame that is in no rank's copy: names mean the originals' there."""
@@ -118,23 +118,23 @@ class Selection:
     def thread(self, rank: int) -> Any:
         """LLDB's thread of a rank; raises `UsageError` if it has no frames."""
         known = self._session.moment().rank(rank)
-        found = self._listed(known)
-        if found is None and may_be_thread(known):
+        listed = self._listed(known)
+        if listed is None and may_be_thread(known):
             self._session.ask_for(rank)
-            found = self._listed(known)
-        if found is None:
+            listed = self._listed(known)
+        if listed is None:
             raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known of it")
         modules = self._session.modules
         if rank not in modules.ranks and not modules.is_visiting:
             self._session.let_stay(rank)
         if modules.is_visiting or rank not in modules.ranks:
             modules.visit(self._session.moment(), rank)
-        return found
+        return listed
 
     def _listed(self, rank: Rank) -> Any:
         self._process.GetNumThreads()  # makes LLDB list them
-        found = self._process.GetThreadByID(self._session.numbers.get(rank.rank, 0))
-        return found if found.IsValid() else None
+        thread = self._process.GetThreadByID(self._session.numbers.get(rank.rank, 0))
+        return thread if thread.IsValid() else None
 
     def frames(self, rank: int) -> Iterator[Union[Any, Activation]]:
         """A rank's frames, innermost first, up to `main` or else the function where its runtime enters it.

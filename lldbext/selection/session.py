@@ -160,7 +160,7 @@ class Session:
         most = max(SESSIONS.most_threads, 1)
         selected = self.process.GetSelectedThread().GetThreadID()
         if self._asked_in_command:
-            self.passing = tuple(one.rank for one in self.moment().table.ranks if one.rank >= rank)[:IN_PASSING]
+            self.passing = tuple(other.rank for other in self.moment().table.ranks if other.rank >= rank)[:IN_PASSING]
         else:
             self._asked_in_command = True
             self.asked.pop(rank, None)

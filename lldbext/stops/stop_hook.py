@@ -50,7 +50,7 @@ def follow(session: Session) -> None:
         moment = session.moment()
     except (NotVirtualizedError, TargetError):
         return
-    if not session.is_listed(moment) and not any(would_be_forgotten(session, one) for one in session.process):
+    if not session.is_listed(moment) and not any(would_be_forgotten(session, thread) for thread in session.process):
         session.list_threads()
     selection = Selection(session)
     if selection.rank is not None:
@@ -65,7 +65,7 @@ def pass_over_events(session: Session) -> None:
     selected = session.process.GetSelectedThread()
     if has_stopped(selected) and not is_event(session, selected):
         return
-    events = {one.GetThreadID(): is_event(session, one) for one in session.process if has_stopped(one)}
+    events = {thread.GetThreadID(): is_event(session, thread) for thread in session.process if has_stopped(thread)}
     others = [tid for tid, event in events.items() if not event]
     if others and any(events.values()):
         session.process.SetSelectedThreadByID(others[0])
@@ -87,7 +87,7 @@ def is_event(session: Session, thread: Any) -> bool:
     """Whether a thread stopped at our own breakpoint and no other."""
     if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
         return False
-    numbers = {one.GetID() for one in ours_of(session.target)}
+    numbers = {own.GetID() for own in ours_of(session.target)}
     hit = {thread.GetStopReasonDataAtIndex(index) for index in range(0, thread.GetStopReasonDataCount(), 2)}
     return bool(hit) and hit <= numbers  # of one that was deleted as it was hit LLDB tells nothing
 

@@ -65,15 +65,17 @@ class OperatingSystemPlugIn:
         running = [
             rank for rank in moment.table.ranks if rank.state == RUNNING and rank.kernel_thread in kernel_threads
         ]
-        numbers = {one.rank for one in running}
-        waiting = [one for one in session.threads_of(moment) if one.rank not in numbers and has_registers(moment, one)]
+        numbers = {rank.rank for rank in running}
+        waiting = [
+            rank for rank in session.threads_of(moment) if rank.rank not in numbers and has_registers(moment, rank)
+        ]
         if not session.is_listed(moment):
             session.listed = moment
             lifecycle.settle(session, moment)
             lifecycle.spare_tasks(session, moment)
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
-        session.follow([one.rank for one in running], [one.rank for one in waiting])
+        session.follow([rank.rank for rank in running], [rank.rank for rank in waiting])
         session.knows_all = session.knows_all or foreign_commands.are_there(session.target)
         for one in (*running, *waiting):
             is_needed = session.knows_all or one.rank in numbers or one.rank in session.asked
@@ -81,8 +83,8 @@ class OperatingSystemPlugIn:
                 session.modules.place(moment, one.rank)
         session.tell_failures()
         covered = self._coverable(moment, running)
-        running = [one for one in running if one.kernel_thread in covered]
-        session.numbers = {one.rank: tid_of(one.rank) for one in running}
+        running = [rank for rank in running if rank.kernel_thread in covered]
+        session.numbers = {rank.rank: tid_of(rank.rank) for rank in running}
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting, self._registers = {}, {}
@@ -126,10 +128,10 @@ class OperatingSystemPlugIn:
             return nothing  # it ran on a kernel thread that has ended since
         with warnings("a rank has no registers"):
             try:
-                found = self._session.moment().contexts.registers(rank)
+                registers = self._session.moment().contexts.registers(rank)
             except TargetError:  # the process has ended: LLDB asks for no threads then, but shows those that it had
                 return nothing
-            return struct.pack(f"<{count}Q", *(found.get(number, 0) for number in range(count)))
+            return struct.pack(f"<{count}Q", *(registers.get(number, 0) for number in range(count)))
         return nothing
 
 

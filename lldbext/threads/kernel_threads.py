@@ -45,14 +45,14 @@ class KernelThreads:
 
         LLDB may have to step such a one off its breakpoint, and ends the step in the same thread alone.
         """
-        for tid, one in self._shown():
-            if tid not in busy or one.GetStopReason() == lldb.eStopReasonNone:
-                self._met[tid] = one
+        for tid, thread in self._shown():
+            if tid not in busy or thread.GetStopReason() == lldb.eStopReasonNone:
+                self._met[tid] = thread
                 self._bare.discard(tid)
 
     def _shown(self) -> list[tuple[int, Any]]:
-        found = [(int(one.GetThreadID()), one) for one in self._process]
-        return [(tid, one) for tid, one in found if rank_of_tid(tid) is None]
+        numbered = [(int(thread.GetThreadID()), thread) for thread in self._process]
+        return [(tid, thread) for tid, thread in numbered if rank_of_tid(tid) is None]
 
     def may_be_covered(self, stood_for: Mapping[int, Standing]) -> frozenset[int]:
         """Which of some threads ranks' threads may stand for; LLDB knows then why they stopped.
@@ -74,6 +74,7 @@ def stops_any_thread(target: Any, address: int) -> bool:
     One for a single thread, as LLDB's own are at the end of a step, means a rank's: the thread below would deny it.
     """
     return any(
-        one.GetThreadID() == lldb.LLDB_INVALID_THREAD_ID and one.FindLocationByAddress(address).IsValid()
-        for one in target.breakpoint_iter()
+        lldb_breakpoint.GetThreadID() == lldb.LLDB_INVALID_THREAD_ID
+        and lldb_breakpoint.FindLocationByAddress(address).IsValid()
+        for lldb_breakpoint in target.breakpoint_iter()
     )

@@ -28,14 +28,14 @@ class ThreadBreakpoints:
     def lent(self, rank: int, pc: int, tid: int) -> Iterator[None]:
         """Let those for a rank's thread that stand at `pc` be for a kernel thread."""
         breakpoints = (*self._of(rank), *self._target.breakpoint_iter())
-        found = [one for one in breakpoints if is_for(one, rank) and one.FindLocationByAddress(pc).IsValid()]
-        owners = [one.GetThreadID() for one in found]
-        for one in found:
+        matching = [one for one in breakpoints if is_for(one, rank) and one.FindLocationByAddress(pc).IsValid()]
+        owners = [lldb_breakpoint.GetThreadID() for lldb_breakpoint in matching]
+        for one in matching:
             one.SetThreadID(tid)
         try:
             yield
         finally:
-            for one, owner in zip(found, owners):
+            for one, owner in zip(matching, owners):
                 one.SetThreadID(owner)
 
     def are_for(self, rank: int) -> bool:
@@ -44,11 +44,15 @@ class ThreadBreakpoints:
 
     def _of(self, rank: int) -> list[Any]:
         self._renew()
-        return [one for one in self._known.values() if is_for(one, rank)]
+        return [lldb_breakpoint for lldb_breakpoint in self._known.values() if is_for(lldb_breakpoint, rank)]
 
     def _renew(self) -> None:
         find = self._target.FindBreakpointByID
-        self._known = {number: one for number, one in self._known.items() if one.IsValid() and find(-number).IsValid()}
+        self._known = {
+            number: lldb_breakpoint
+            for number, lldb_breakpoint in self._known.items()
+            if lldb_breakpoint.IsValid() and find(-number).IsValid()
+        }
         last, number = self._tried + (FURTHER if self._tried else FIRST_LOOK), self._tried
         while number < last:
             number += 1
