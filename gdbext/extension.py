@@ -85,6 +85,7 @@ class Extension:
         events.breakpoint_created.connect(self._breakpoint_changed)
         events.breakpoint_modified.connect(self._breakpoint_changed)
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
+        events.before_prompt.connect(Calls.forget)
         events.before_prompt.connect(self._before_prompt)
         events.gdb_exiting.connect(self._ends)
         self.breakpoints.watch_events()
@@ -158,7 +159,6 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
-        Calls.forget()
         Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
