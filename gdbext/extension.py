@@ -85,7 +85,6 @@ class Extension:
         events.breakpoint_created.connect(self._breakpoint_changed)
         events.breakpoint_modified.connect(self._breakpoint_changed)
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
-        events.before_prompt.connect(Calls.forget)
         events.before_prompt.connect(self._before_prompt)
         events.gdb_exiting.connect(self._ends)
         self.breakpoints.watch_events()
@@ -250,6 +249,7 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
+        Calls.forget()
         self._settle()
         self._unread_libraries.settle()
         self.face.inferiors.settle()
