@@ -160,7 +160,6 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
-        Calls.forget()
         Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
@@ -252,6 +251,7 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
+        Calls.forget()
         self._settle()
         self._unread_libraries.settle()
         self.face.inferiors.settle()

@@ -139,7 +139,7 @@ class Calls:
 
     @classmethod
     def forget(cls) -> None:
-        """The user's program goes on: a call that could not begin has no end."""
+        """A prompt: a call that could not begin has no end. (That the program goes on GDB 18 reports of calls, too.)"""
         cls.running = 0
 
 

@@ -86,7 +86,8 @@ def test_the_debug_console_goes_on_meaning_the_clicked_rank(adapter: Adapter) ->
         adapter.ask("scopes", frameId=frame)
         adapter.ask("evaluate", expression="geometry::box.side", frameId=frame, context="watch")
         answer = adapter.ask("evaluate", expression="`p elsewhere", frameId=frame, context="repl")
-        assert answer["result"].endswith(f"\n(int) {300 + rank}\n")
+        *_, value = answer["result"].splitlines()  # older LLDBs print the command before it
+        assert value == f"(int) {300 + rank}"
         answer = adapter.ask("evaluate", expression="`rank diff elsewhere", context="repl")["result"]
         assert all(f"{one}: {300 + one}" in answer for one in range(RANKS))
 

@@ -83,11 +83,11 @@ __attribute__((noinline)) void turn(int number) {
     field::Plain plain;
     field::Twofold twofold;
     std::vector<const field::Cell *> cells{&plain, &twofold};
-    for (const field::Cell *cell : cells) {
-        clear_stack();
-        total += cell->weight(number);
-    }
     clear_stack();
+    for (const field::Cell *cell : cells) {
+        total += cell->weight(number);
+        clear_stack(); // no inlined function begins where a watched `total` has changed: GCC 15 inlines iterators
+    }
     int got = pass_on(number + 10 * my_rank);
     clear_stack();
     double mean = field::mixed(0.5 * got, 1.0);

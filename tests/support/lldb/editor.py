@@ -50,5 +50,13 @@ def stacks(adapter: Adapter) -> dict[int, list[dict[str, Any]]]:
 
 
 def clicked(frames: list[dict[str, Any]]) -> dict[str, Any]:
-    """Where Visual Studio Code goes: to the innermost frame that has a source and is not subtle."""
-    return next(one for one in frames if one.get("source", {}).get("path") and one.get("presentationHint") != "subtle")
+    """Where Visual Studio Code goes: to the innermost frame that has a source and is not subtle.
+
+    LLDB 23 names a source that it makes of a function's instructions, and has editors pass it over.
+    """
+    return next(one for one in frames if has_source(one) and one.get("presentationHint") != "subtle")
+
+
+def has_source(frame: dict[str, Any]) -> bool:
+    source = frame.get("source", {})
+    return bool(source.get("path")) and source.get("presentationHint") != "deemphasize"

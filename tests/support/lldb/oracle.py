@@ -34,6 +34,9 @@ EXPRESSION = re.compile(r"<user expression \d+>")
 USER_FILE = re.compile(r"\.user(?:\.\d+)?\.so(?=`|$)", re.MULTILINE)
 TURNS = 3  # clock ticks
 RESULT = re.compile(r"\$\d+ = ")
+# LLDB 23 says which frame has a language without expressions: the innermost, of a library, which is another one there.
+NO_LANGUAGE = re.compile(r"(?m)^note: (?:Expression evaluation in [\w ]+ not supported\. )?(?=Falling back)")
+DIE = re.compile(r"(?<=\$__lldb_func::)0x[0-9a-f]+:0x[0-9a-f]+")  # LLDB's number of a module, and a place in its file
 NULL = re.compile(r"\bnullptr\b")  # C++'s word also in C, where the innermost frame is of a library without lines
 # LLDB 14 shows a string in a container by its members: a buffer that may not be in use, and what lies in it by chance.
 BUFFER = re.compile(r'_M_local_buf = ".*", _M_allocated_capacity = \d+')
@@ -50,6 +53,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = USER_FILE.sub("", text)
     text = HEADER.sub("", ADDRESS.sub("ADDRESS", text))
     text = BUFFER.sub("BUFFER", NULL.sub("NULL", text))
+    text = NO_LANGUAGE.sub("note: ", DIE.sub("ADDRESS", text))
     text = RESULT.sub("$ = ", EXPRESSION.sub("<user expression>", text))
     own = re.compile(r" at (?:" + "|".join(map(re.escape, sources)) + r"):\d+(?::\d+)?(?: \[opt\])?$")
     kept = []
