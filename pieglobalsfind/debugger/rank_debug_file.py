@@ -122,11 +122,12 @@ class Apart:
     """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
 
     `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,
-    it has to see to what is left.
+    it has to see to what is left. `with_symbols`: the debugger takes a thread-local variable's place from its symbol.
     """
 
-    def __init__(self, make_folder: Callable[[], Path] = make_folder) -> None:
+    def __init__(self, make_folder: Callable[[], Path] = make_folder, with_symbols: bool = False) -> None:
         self._make_folder = make_folder
+        self._with_symbols = with_symbols
         self._folder: Optional[Path] = None
         self._made = 0
         self._locations: dict[str, tuple[Location, ...]] = {}
@@ -134,7 +135,8 @@ class Apart:
     def view(self, path: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
         """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
         if path not in self._locations:
-            self._locations[path] = tuple(locations(path, variables))
+            symbols = thread_local_symbols(path) if self._with_symbols else ()
+            self._locations[path] = (*locations(path, variables), *symbols)
         changes = [(location, instance.place(location)) for location in self._locations[path]]
         made = self._new_file(path)
         shutil.copyfile(path, made)
@@ -173,7 +175,7 @@ def write(descriptor: int, location: Location, address: int) -> None:
 
 
 def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
-    """Where the file has addresses of variables: in debug information, and of thread-local ones in symbols, too."""
+    """Where the addresses of variables stand in the file's debug information."""
     known = tuple(variables)
     addresses = frozenset(variable.address for variable in known if variable.address is not None)
     offsets = frozenset(variable.tls_offset for variable in known if variable.tls_offset is not None)
@@ -186,8 +188,6 @@ def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
             elif section.name == ".debug_addr":
                 for start, data in pieces(elf, section):
                     yield from entries(start, data[:PIECE], addresses)
-            elif section.type in (SHT_SYMTAB, SHT_DYNSYM):
-                yield from _thread_local_symbols(elf, section)
 
 
 def pieces(elf: ElfFile, section: Section) -> Iterator[tuple[int, bytes]]:
@@ -215,18 +215,21 @@ def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Locatio
             yield Location(start + number * _WORD.size, value, False)
 
 
-def _thread_local_symbols(elf: ElfFile, table: Section) -> Iterator[Location]:
-    """Of a table of symbols: they become such of a section that is moved as the file is, wherever that lies."""
-    moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
-    data = elf.section_bytes(table)
-    whole = len(data) - len(data) % SYMBOL_SIZE
-    for number, info in enumerate(data[4:whole:SYMBOL_SIZE]):
-        if info & 15 == STT_TLS and moved is not None:
-            name, _, other, section, value, _ = _SYMBOL.unpack_from(data, number * SYMBOL_SIZE)
-            if section != SHN_UNDEF:
-                symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, moved)
-                yield Location(table.offset + number * SYMBOL_SIZE + len(symbol), value, True, symbol)
+def thread_local_symbols(path: str) -> Iterator[Location]:
+    """They become symbols of a section that is moved as the file is, wherever that lies."""
+    with open_elf(path) as elf:
+        moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
+        tables = [section for section in elf.sections if section.type in (SHT_SYMTAB, SHT_DYNSYM)]
+        for table in tables if moved is not None else ():
+            data = elf.section_bytes(table)
+            for start in range(0, len(data) - SYMBOL_SIZE + 1, SYMBOL_SIZE):
+                if data[start + 4] & 15 == STT_TLS:
+                    name, info, other, section, value, _ = _SYMBOL.unpack_from(data, start)
+                    if section != SHN_UNDEF:
+                        symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, moved)
+                        yield Location(table.offset + start + len(symbol), value, True, symbol)
 
 
 def _is_static(section: Section) -> bool:
+    """Whether variables with static storage are in it."""
     return section.flags & (SHF_ALLOC | SHF_WRITE | SHF_TLS) == SHF_ALLOC | SHF_WRITE
