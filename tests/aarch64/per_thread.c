@@ -1,4 +1,4 @@
-/* Thread-local variables, whose places GCC for AArch64 leaves out of debug information; all ranks but the first wait. */
+/* Thread-local variables: GCC for AArch64 leaves their places out of debug information. Ranks but the first wait. */
 #include <mpi.h>
 #include <stdio.h>
 
