@@ -26,9 +26,10 @@ demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look int
 	@docs/demo.sh
 
 .PHONY: test
-test: setup ## run every test but those on stock AMPI and PiP
+test: setup ## run every test but those on stock AMPI, on PiP and under launchers
 	@.ci/setup test
-	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip $(PYTEST_ARGS)
+	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip \
+	    --ignore tests/jobs/test_launchers.py $(PYTEST_ARGS)
 
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz

@@ -15,11 +15,11 @@ EQUAL = "equal everywhere"  # written, with the same bytes on all ranks
 # written, and its pointers lead to the same place of each rank's own image: it has to be private, and what C and C++
 # have after them is not compared
 ADDRESSED = "equal but for addresses"
-NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
+INITIAL = "initial value"  # what the file holds, on all ranks: if it was written, then with that value
 SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
 UNREAD = b"unread"  # in place of a digest, which is longer
-VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
+VERDICTS = (DIFFERS, ADDRESSED, EQUAL, INITIAL, SHARED, UNKNOWN)
 
 
 @dataclass(frozen=True)

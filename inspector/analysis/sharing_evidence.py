@@ -14,7 +14,7 @@ from pieglobalsfind.ranks.variable_address import data_place, is_shared
 
 from ..job.pristine import Pristine
 from ..values.layout import WORD
-from .global_values import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN
+from .global_values import ADDRESSED, DIFFERS, EQUAL, INITIAL, SHARED, UNKNOWN
 
 
 class SharingEvidence:
@@ -67,7 +67,7 @@ class SharingEvidence:
         if self._shared:
             return SHARED
         if self._unwritten and is_whole:
-            return NEVER_WRITTEN
+            return INITIAL
         if groups > 1 or not is_whole:
             return DIFFERS if groups > 1 else UNKNOWN
         return ADDRESSED if self._addressed else EQUAL

@@ -25,7 +25,7 @@ from ..analysis.global_values import (
     ADDRESSED,
     DIFFERS,
     EQUAL,
-    NEVER_WRITTEN,
+    INITIAL,
     SHARED,
     UNKNOWN,
     Globals,
@@ -53,7 +53,7 @@ PRECEDENCE = (
     DIFFERS,
     ADDRESSED,
     EQUAL,
-    NEVER_WRITTEN,
+    INITIAL,
     UNKNOWN,
 )  # which of two processes' verdicts holds for both
 

@@ -23,7 +23,7 @@ from pieglobalsfind.ranks.rankset import RankSet, compact
 from pieglobalsfind.ranks.variable_address import nominal
 from pieglobalsfind.shell.exit_status import print_error
 
-from ..analysis.global_values import NEVER_WRITTEN, Globals, GlobalValues
+from ..analysis.global_values import INITIAL, Globals, GlobalValues
 from ..analysis.globals import read_globals
 from ..analysis.report import global_as_json
 from ..analysis.schema import PARTS as PART_SCHEMAS
@@ -80,7 +80,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
-    which.add_argument("--unused", action="store_true", help="only those that no rank has written since the start")
+    which.add_argument("--unused", action="store_true", help="only those that have their initial value on all ranks")
     parser.set_defaults(run=run)
 
 
@@ -183,7 +183,7 @@ def matches(global_values: GlobalValues, pattern: str, is_element: bool) -> bool
 def is_wanted(global_values: GlobalValues, options: argparse.Namespace) -> bool:
     """Return whether the options ask for variables with this verdict."""
     if options.unused:
-        return global_values.verdict == NEVER_WRITTEN
+        return global_values.verdict == INITIAL
     if options.differ or options.equal:
         return global_values.differs == options.differ and global_values.is_known
     return True

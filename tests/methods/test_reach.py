@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def check(told: Any, held: Held, ranks: list[int]) -> None:
 
 @each_method
 def test_behind_a_stub(method: str, held: Held, gdb: Path, tmp_path: Path) -> None:
-    for process, ranks in held.by_process().items():
+    for process, ranks in islice(held.by_process().items(), 2):  # pipprocess has one for each rank: two show it
         attach = f'gdb.execute("target remote | gdbserver --once --attach - {process}")\n'
         check(Gdb(gdb, tmp_path).run(attach + script_for(held, ranks)), held, ranks)
 

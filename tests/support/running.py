@@ -17,6 +17,7 @@ from typing import Optional
 
 import pytest
 
+from pieglobalsfind.jobs.processes import descendants, processes
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +116,11 @@ class Job:
 
     def close(self) -> None:
         if self.process.poll() is None:
+            started = list(descendants(self.pid, processes()))  # under Open MPI each has its own process group
             os.killpg(self.pid, signal.SIGKILL)
+            for pid in started:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -42,12 +42,12 @@ int main(int argc, char **argv) {
 VERDICTS = {
     "differs": "differs",
     "same": "equal everywhere",
-    "untouched": "never written",
-    "pointer": "never written",
+    "untouched": "initial value",
+    "pointer": "initial value",
     "moved": "equal but for addresses",
-    "large": "never written",
-    "of_libc": "never written",
-    "constant": "never written",
+    "large": "initial value",
+    "of_libc": "initial value",
+    "constant": "initial value",
 }
 NEEDLESS = {"same": 4, "untouched": 4, "large": 8000, "of_libc": 8}
 
@@ -82,7 +82,7 @@ def test_verdicts(method: str, start_job: StartJob, tmp_path: Path) -> None:
         del needless["of_libc"]
     assert {name: one["needless"] for name, one in found.items() if one["needless"]} == needless
     unused = {one["name"] for one in inspected(job.pid, "--unused")}
-    assert unused == {name for name, verdict in VERDICTS.items() if verdict == "never written"}
+    assert unused == {name for name, verdict in VERDICTS.items() if verdict == "initial value"}
     report = subprocess.run(
         [str(built("inspector")), "report", str(job.pid), "--json"], check=True, capture_output=True
     )
@@ -252,7 +252,7 @@ def test_files_without_debug_information_among_others(start_job: StartJob, tmp_p
     found = {one["name"]: one for one in inspected(job.pid)}
     assert set(found) >= {*VERDICTS, "bare", "own"} and not any(name.startswith("completed") for name in found)
     assert (found["own"]["type"], found["own"]["groups"]) == ("?", [{"ranks": "0-2", "value": "0x7"}])
-    assert (found["bare"]["size"], found["bare"]["verdict"]) == (8, "never written")
+    assert (found["bare"]["size"], found["bare"]["verdict"]) == (8, "initial value")
     assert found["differs"]["type"] == "int"
     report = subprocess.run(
         [str(built("inspector")), "report", str(job.pid)], capture_output=True, text=True, timeout=60

@@ -14,14 +14,15 @@ import pytest
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.model import RUNNING, SCAN
 from pieglobalsfind.targets.live import LiveTarget
-from tests.inspector.job.test_pause import ELEMENTS, FOR_EVER, LOOKS, RANKS, looked_at, paused, program
+from tests.inspector.job.test_pause import ELEMENTS, FOR_EVER, RANKS, looked_at, paused, program
 from tests.support.busy import WAYS, why_impossible
 from tests.support.busy_values import value_of
 from tests.support.hidden_registry import rankrun_without_registry
 from tests.support.running import Job, StartJob
 
 __all__ = ["program"]
-TURNS = 50000
+TURNS = 400000  # longer than the first look, for which files are read
+LOOKS = 25  # of 0.4 s: all memory is searched for copies each time
 
 
 @pytest.fixture(scope="module")

@@ -487,5 +487,5 @@ def test_base_classes_that_are_declared_alone(
     job.wait_until_still()
     shown, audited = at_once([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
     verdicts = {load["name"]: load["verdict"] for load in json.loads(shown.stdout)["globals"]}
-    assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "never written"}
+    assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "initial value"}
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} <= {"untyped"}

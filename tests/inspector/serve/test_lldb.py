@@ -82,7 +82,8 @@ def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) ->
         Adapter(find_dap(), tmp_path) as adapter,
     ):
         adapter.initialize()
-        commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}
+        waiting = [f"script lldb.debugger.SetAsync({answer})" for answer in (False, True)]  # docs/vscode.md says why
+        commands = {"initCommands": [PATIENT], "attachCommands": [waiting[0], f"gdb-remote {address}", waiting[1]]}
         asked = adapter.send("attach", program=str(program), stopOnEntry=True, **commands)
         adapter.event("initialized")
         adapter.ask("configurationDone")

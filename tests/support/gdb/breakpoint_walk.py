@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+import pytest
+
 from tests.support.gdb.session import EXTENSION, PRELUDE
 from tests.support.gdb.terminal import PROMPT, terminal
 from tests.support.host.script import told_by
@@ -77,9 +79,18 @@ def watchpoints():
 def is_watchpoint(number):
     return any(one.number == number for one in watchpoints())
 
+def has_room():
+    "The processor watches four places; each rank's variable is one of its own, and the process has one for all."
+    at_places = [one for one in gdb.breakpoints() if one.type == gdb.BP_HARDWARE_BREAKPOINT]
+    return len(watchpoints()) + len(at_places) < 4
+
+def hbreak(function):
+    if has_room():
+        gdb.execute(f"hbreak {function}")
+
 def watch(kind):
-    "The variable of one rank, which the process has for all; the processor has room for four."
-    if is_running() and len(watchpoints()) < 3:
+    "The variable of one rank, which the process has for all."
+    if is_running() and has_room():
         gdb.execute(f"{kind} -l paced if pacer == {value('pacer')}")
 
 def condition(number, command):
@@ -151,7 +162,7 @@ def step(dice: random.Random) -> str:
         f"tbreak {function}",
         f"break {function} if {dice.choice(CONDITIONS[:4])}",
         f"tbreak {function} if {dice.choice(CONDITIONS[:4])}",
-        f"hbreak {function}",
+        f"python hbreak('{function}')",
         "rbreak ^pace_[ud]",
         "catch syscall getppid",
         "python watch('watch')",
@@ -285,7 +296,7 @@ def main() -> int:
             except GdbCrashError:
                 print(f"seed {seed}: GDB crashes without ranklens", flush=True)
                 continue
-            except (AssertionError, subprocess.TimeoutExpired) as error:
+            except (AssertionError, subprocess.TimeoutExpired, pytest.fail.Exception) as error:
                 found = [f"seed {seed}: {error}"]
             failed += bool(found)
             print("\n".join(found) or f"seed {seed}: {len(walk.commands)} steps equal", flush=True)

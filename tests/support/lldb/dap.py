@@ -118,5 +118,5 @@ class Adapter:
         descriptor = self._process.stdout.fileno()
         ready = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]
         chunk = os.read(descriptor, 65536) if ready else b""
-        assert chunk, f"lldb-dap says no more; so far:\n{self.output}"
+        assert chunk, f"lldb-dap says no more; so far:\n{self.output}\n{self._responses}"
         self._pending += chunk
