@@ -12,13 +12,15 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.elf.file import SYMBOL_SIZE, ElfFile, string_at
+from pieglobalsfind.dwarf.libdw import LONGEST_STRING
+from pieglobalsfind.elf.file import SYMBOL_SIZE, ElfFile
 from pieglobalsfind.elf.locate import debug_path
 from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STT_FILE, STT_TLS, symbol_sections
 from pieglobalsfind.errors import ObjectFileError
 
 STB_LOCAL = 0
-EXTERNAL = ""  # in place of a source file's name
+MOST_TEXT = 1 << 24  # characters of names in all: a damaged file's may overlap
+EXTERNAL = "/"  # in place of a source file's name
 
 Key = tuple[str, str]  # the source file and the linkage name
 
@@ -58,15 +60,21 @@ class ThreadLocalSymbols:
 
 def _thread_local(data: bytes, strings: bytes, order: str) -> Iterator[tuple[Key, int]]:
     """What each symbol is for: a file's own follow the file's name (System V gABI, chapter 4)."""
-    source = EXTERNAL
+    source, left = "", MOST_TEXT
     whole = len(data) - len(data) % SYMBOL_SIZE
-    for name, info, _, section, value, _ in struct.iter_unpack(order + "IBBHQQ", data[:whole]):
+    for start, info, _, section, value, _ in struct.iter_unpack(order + "IBBHQQ", data[:whole]):
         kind, binding = info & 15, info >> 4
+        if kind not in (STT_FILE, STT_TLS) or section == SHN_UNDEF:
+            continue
+        name = strings[start : max(strings.find(b"\0", start, start + LONGEST_STRING), start)].decode(
+            "utf-8", "replace"
+        )
+        left -= len(name)
+        if left < 0:
+            return
         if kind == STT_FILE:
-            source = string_at(strings, name)
-        elif kind == STT_TLS and section != SHN_UNDEF:
-            linkage_name = string_at(strings, name).partition("@")[0]
-            if binding != STB_LOCAL:
-                yield (EXTERNAL, linkage_name), value
-            elif source:
-                yield (source, linkage_name), value
+            source = name.rpartition("/")[2]
+        elif binding != STB_LOCAL:
+            yield (EXTERNAL, name.partition("@")[0]), value
+        elif source:
+            yield (source, name), value
