@@ -324,7 +324,7 @@ class Focus:
             try:
                 path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
                 variables = variable_cache.declared(str(path), elf_object.build_id).variables
-                self._apart = self._apart or rank_debug_file.Apart()
+                self._apart = self._apart or rank_debug_file.Apart(with_symbols=True)
                 made = self._apart.view(
                     plain.path,
                     variables,

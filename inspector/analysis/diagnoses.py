@@ -199,6 +199,14 @@ def unique(facts: Facts) -> Optional[Diagnosis]:
 
 
 def _direct_access(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.reads_word:
+        return Diagnosis(
+            "no-thread-pointer-word",
+            REFUSED,
+            "the method exchanges the word at the thread pointer, which code of this processor does not read",
+            "the processor that the file is for",
+            "use --method tls",
+        )
     if not facts.direct:
         return None
     cause = "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges"

@@ -82,6 +82,7 @@ class Facts:
     unique: tuple[tuple[str, int], ...] = ()  # STB_GNU_UNIQUE variables that may be written: name and address
     # instructions that reach thread-local storage by %fs without reading the word at 0
     direct: Union[tuple[int, ...], Absent] = ()
+    reads_word: bool = True  # the processor's code reads the word at the thread pointer
     slots: tuple[str, ...] = ()  # own variables that GLOB_DAT relocations name
     misaligned: tuple[int, ...] = ()  # places of pointer relocations at no multiple of 8
     tls_size: int = 0
@@ -129,6 +130,7 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
             ),
             unique=tuple(sorted(set(unique_symbols(elf, file)))),
             direct=direct_accesses(elf) if tls is not None and tls.memory_size else (),
+            reads_word=file.processor.self_at is not None,
             slots=tuple(own_slots(elf, file)),
             misaligned=tuple(offset for offset in words if offset % 8),
             tls_size=tls.memory_size if tls is not None else 0,

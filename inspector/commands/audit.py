@@ -180,7 +180,14 @@ def _show_variables(facts: Facts, options: argparse.Namespace) -> int:
             functions = (text(one.written_by), text(one.taken_by))
             table.add((one.name, one.type, str(one.size), place, one.storage, *functions))
         screen.print(table)
+        _say_why_unknown(listeds, screen)
     return 0 if listeds else 1
+
+
+def _say_why_unknown(listeds: list[Listed], screen: Console) -> None:
+    for why in dict.fromkeys(one.written_by for one in listeds if isinstance(one.written_by, Absent)):
+        hint = f" ({why.hint})" if why.hint else ""
+        screen.print(Text(f"! ?: which functions is unknown, {harmless(why.reason)}{harmless(hint)}", style="bold red"))
 
 
 def _listed_as_json(found: Listed) -> dict[str, object]:

@@ -41,7 +41,7 @@ STORES = (
     *("rol", "ror", "rcl", "rcr", "cmpxchg"),
 )
 DECODED = " and ".join(processor.name for processor in PROCESSORS.values() if processor.is_decoded)
-UNKNOWN_CODE = Absent("its machine code is not decoded", f"only {DECODED} is")
+UNKNOWN_CODE = Absent("its processor's machine code is not decoded", f"only that of {DECODED} is")
 NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 

@@ -6,7 +6,8 @@ kernel threads alone; so each such variable's location is written again, as the 
 
 The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
 2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
-.debug_addr. Nothing else is changed; the file itself is never written to.
+.debug_addr. Where debug information gives a thread-local variable no place, as GCC's for AArch64, GDB goes by its
+symbol, which becomes one of a variable with static storage. Nothing else is changed; the file itself never is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,19 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.types import Variable
-from pieglobalsfind.elf.file import SHT_NOBITS, ElfFile, Section, open_elf
+from pieglobalsfind.elf.file import (
+    SHF_ALLOC,
+    SHF_TLS,
+    SHF_WRITE,
+    SHT_DYNSYM,
+    SHT_NOBITS,
+    SHT_SYMTAB,
+    SYMBOL_SIZE,
+    ElfFile,
+    Section,
+    open_elf,
+)
+from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STT_OBJECT, STT_TLS
 from pieglobalsfind.machine.processor import NOWHERE
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
 from pieglobalsfind.ranks.variable_address import data_place, lies_apart, thread_local_place
@@ -37,16 +50,21 @@ LONGEST = 11  # bytes that these look at
 PIECE = 1 << 24  # bytes that are searched at once: sections may be of some hundred MB
 NO_RANK = Absent("no rank is selected")
 _WORD = struct.Struct("<Q")
+_SYMBOL, _SYMBOL_START = struct.Struct("<IBBHQQ"), struct.Struct("<IBBH")
 _MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
 class Location:
-    """A variable's address in a file's debug information. `position` is that of the 8 bytes in the file."""
+    """A variable's address in a file's debug information or symbols. `position` is that of the 8 bytes in the file.
+
+    `symbol`: the first 8 bytes that a symbol needs instead of its own where it is no longer a thread-local one.
+    """
 
     position: int
     value: int
     thread_local: bool
+    symbol: bytes = b""
 
 
 def needs(rank: Rank, elf_object: Object, is_elsewhere: bool = False) -> bool:
@@ -104,11 +122,12 @@ class Apart:
     """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
 
     `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,
-    it has to see to what is left.
+    it has to see to what is left. `with_symbols`: the debugger takes a thread-local variable's place from its symbol.
     """
 
-    def __init__(self, make_folder: Callable[[], Path] = make_folder) -> None:
+    def __init__(self, make_folder: Callable[[], Path] = make_folder, with_symbols: bool = False) -> None:
         self._make_folder = make_folder
+        self._with_symbols = with_symbols
         self._folder: Optional[Path] = None
         self._made = 0
         self._locations: dict[str, tuple[Location, ...]] = {}
@@ -116,7 +135,8 @@ class Apart:
     def view(self, path: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
         """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
         if path not in self._locations:
-            self._locations[path] = tuple(locations(path, variables))
+            symbols = thread_local_symbols(path) if self._with_symbols else ()
+            self._locations[path] = (*locations(path, variables), *symbols)
         changes = [(location, instance.place(location)) for location in self._locations[path]]
         made = self._new_file(path)
         shutil.copyfile(path, made)
@@ -145,9 +165,11 @@ class Apart:
 
 
 def write(descriptor: int, location: Location, address: int) -> None:
-    """Write an address into a location expression."""
+    """Write an address into a location expression, or into a symbol."""
     os.pwrite(descriptor, _WORD.pack(address), location.position)
-    if location.thread_local:
+    if location.symbol:
+        os.pwrite(descriptor, location.symbol, location.position - len(location.symbol))
+    elif location.thread_local:
         os.pwrite(descriptor, bytes((dw.DW_OP_addr,)), location.position - 1)
         os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), location.position + _WORD.size)
 
@@ -191,3 +213,23 @@ def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Locatio
     for number, (value,) in enumerate(_WORD.iter_unpack(data[: len(data) & -_WORD.size])):
         if value in wanted:
             yield Location(start + number * _WORD.size, value, False)
+
+
+def thread_local_symbols(path: str) -> Iterator[Location]:
+    """They become symbols of a section that is moved as the file is, wherever that lies."""
+    with open_elf(path) as elf:
+        moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
+        tables = [section for section in elf.sections if section.type in (SHT_SYMTAB, SHT_DYNSYM)]
+        for table in tables if moved is not None else ():
+            data = elf.section_bytes(table)
+            for start in range(0, len(data) - SYMBOL_SIZE + 1, SYMBOL_SIZE):
+                if data[start + 4] & 15 == STT_TLS:
+                    name, info, other, section, value, _ = _SYMBOL.unpack_from(data, start)
+                    if section != SHN_UNDEF:
+                        symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, moved)
+                        yield Location(table.offset + start + len(symbol), value, True, symbol)
+
+
+def _is_static(section: Section) -> bool:
+    """Whether variables with static storage are in it."""
+    return section.flags & (SHF_ALLOC | SHF_WRITE | SHF_TLS) == SHF_ALLOC | SHF_WRITE

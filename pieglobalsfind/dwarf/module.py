@@ -45,7 +45,7 @@ class Module:
 
     def __init__(self, path: str, build_id: bytes = b"") -> None:
         self._session = None
-        self._path = path
+        self.path = path
         self._units: Optional[tuple[Unit, ...]] = None
         self.lib = library()
         self._callbacks = Callbacks(
@@ -127,7 +127,7 @@ class Module:
         """
         place, name = self._own_string(skeleton, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)
         _, folder = self._own_string(skeleton, dw.DW_AT_comp_dir)
-        descriptor = private_copy.opened_split(self._path, folder, name) if name else -1
+        descriptor = private_copy.opened_split(self.path, folder, name) if name else -1
         if descriptor < 0:
             return None
         split, copy = Die(), b"/dev/fd/%d\0" % descriptor

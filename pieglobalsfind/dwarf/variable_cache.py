@@ -33,7 +33,7 @@ from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
-KIND = "variables-6"  # changes with the form of what is stored, and with what it says
+KIND = "variables-7"  # changes with the form of what is stored, and with what it says
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
 LARGEST = (1 << 64) - 1  # of a number in DWARF
 

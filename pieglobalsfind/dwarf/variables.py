@@ -19,6 +19,7 @@ from pieglobalsfind.dwarf.die_walk import walk
 from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die
 from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.dwarf.names import MOST_PARAMETERS, type_name
+from pieglobalsfind.dwarf.thread_local_symbols import EXTERNAL, ThreadLocalSymbols
 from pieglobalsfind.dwarf.type_reader import (
     RECORDS,
     TypeReader,
@@ -38,6 +39,7 @@ from pieglobalsfind.dwarf.types import (
 )
 
 TLS = (dw.DW_OP_form_tls_address, dw.DW_OP_GNU_push_tls_address)
+PLACES = (dw.DW_AT_location, dw.DW_AT_const_value)
 CONSTANTS = (dw.DW_OP_const1u, dw.DW_OP_const2u, dw.DW_OP_const4u, dw.DW_OP_const8u, dw.DW_OP_constu)
 
 LANGUAGES = {
@@ -126,6 +128,8 @@ class VariableReader:
         self._text = 0  # characters of qualifications
         self._languages: dict[Optional[int], str] = {}
         self._language = ""
+        self._source = ""  # the name of the unit's file, without its folder
+        self._thread_locals = ThreadLocalSymbols(module.path)
 
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
@@ -151,6 +155,7 @@ class VariableReader:
     def _rows(self, unit: Unit) -> list[Found]:
         """A unit's variables; the scopes of all that it holds are known from then on."""
         self._language = self._language_of(unit.die.cu)
+        self._source = self._reader.string(unit.die, dw.DW_AT_name).rpartition("/")[2]
         self._walked.add(unit.die.cu)
         return list(self._walk(unit.die))
 
@@ -225,8 +230,16 @@ class VariableReader:
             if scope.prefix and self._language == "C++":
                 self._scopes[die.addr or 0] = scope
             return None
-        place = self._place(die)
+        place = self._place(die) or self._place_by_symbol(die, scope)
         return None if place is None else self._describe(die, scope, place)
+
+    def _place_by_symbol(self, die: Die, scope: Scope) -> Optional[VariablePlace]:
+        """A thread-local variable's, outside of functions: in one, a variable that was optimized away looks alike."""
+        if scope.function is not None or any(self._reader.has(die, attribute) for attribute in PLACES):
+            return None
+        source = EXTERNAL if self._reader.flag(die, dw.DW_AT_external) else self._source
+        offset = self._thread_locals.offset(source, self._linkage_name(die) or self._name(die))
+        return None if offset is None else VariablePlace(offset, True)
 
     def _place(self, die: Die) -> Optional[VariablePlace]:
         """DW_AT_location, if it is a fixed place in memory that this file has."""

@@ -34,7 +34,7 @@ from pieglobalsfind.errors import ObjectFileError
 
 KIND = f"symbols-2-{sys.byteorder}"  # changes with the form of `Symbols.encode`
 
-STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_COMMON, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 5, 6, 10
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_COMMON, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 4, 5, 6, 10
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
 NAMED = (STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_COMMON, STT_GNU_IFUNC)
 BINDINGS = {1: 3, 10: 3, 0: 2, 2: 1}  # global and unique before local before weak
@@ -155,7 +155,7 @@ def read_symbols(elf: ElfFile, debug: Optional[ElfFile] = None) -> Symbols:
     """Of .symtab (the debug file's if `elf` is stripped), else of .dynsym; raises `ObjectFileError` if damaged."""
     addresses: list[Candidate] = []
     tls: list[Candidate] = []
-    for data, strings in _tables(elf, debug):
+    for data, strings in symbol_sections(elf, debug):
         for value, size, info, name in _entries(data, strings, elf.header.order):
             kind, binding = info & 15, BINDINGS.get(info >> 4, 0)
             if kind == STT_TLS:
@@ -165,8 +165,8 @@ def read_symbols(elf: ElfFile, debug: Optional[ElfFile] = None) -> Symbols:
     return Symbols(_sorted_table(addresses, _extents(elf)), _sorted_table(tls, []))
 
 
-def _tables(elf: ElfFile, debug: Optional[ElfFile]) -> Iterator[tuple[bytes, bytes]]:
-    """Entries and strings of the tables to use."""
+def symbol_sections(elf: ElfFile, debug: Optional[ElfFile]) -> Iterator[tuple[bytes, bytes]]:
+    """Entries and strings of the tables to use; `debug` is the separate debug file of a stripped one."""
     for file in (elf, debug):
         full = [section for section in file.sections if section.type == SHT_SYMTAB] if file else []
         if file is not None and full:

@@ -13,7 +13,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.targets.live import LiveTarget
 from tests.aarch64.conftest import Aarch64
-from tests.aarch64.test_programs import RANKS, all_wait, check_stacks, check_values, hold
+from tests.aarch64.test_programs import RANKS, all_wait, check_stacks, check_values, hold, known
 from tests.aarch64.test_serve import SIGNED, gdb_of_all, output
 from tests.support.debuggers import find_lldb
 from tests.support.fabricate.core_file import File, Memory, Thread, core
@@ -77,6 +77,30 @@ def test_gdb_with_the_extension(
     extension = ["-ex", "set auto-load python-scripts off", "-x", ROOT / "gdbext" / "rank.py"]
     text = output([gdb, "-nx", "-q", "-batch", aarch64.runtime / "bin/rankrun", "-c", place, *extension, *words])
     check_text(text, printed)
+
+
+@pytest.mark.parametrize("method", ["none", "pip", "fs", "tls"])
+def test_thread_local_variables(aarch64: Aarch64, start_job: StartJob, tmp_path: Path, method: str) -> None:
+    """GCC's debug information does not say where they are; GDB knows the external one."""
+    gdb = gdb_of_all()
+    program = aarch64.built(method, source="per_thread.c")
+    running = start_job(*aarch64.command(method, program, RANKS), environment=aarch64.environment)
+    running.wait_for(" 0x", RANKS, timeout=200)
+    printed = {int(line.split()[0]): line.split()[1:] for line in running.lines}
+    wait_until(lambda: all_wait(running.pid), running.stderr)
+    place = core_of(running, tmp_path / "core")
+    running.close()
+    with pieglobalsfind.open(core=str(place)) as job:
+        for rank, (external, value, own, own_value) in printed.items():
+            found = [known(job.globals(name)[rank]) for name in ("external", "own")]
+            assert [(one.address, one.text) for one in found] == [(int(external, 16), value), (int(own, 16), own_value)]
+    del printed[0]  # it runs: the core file has no registers by which GDB could select it
+    words = [word for rank in printed for word in (f"rank {rank}", "output &external", "print external")]
+    words = [word for command in words for word in ("-ex", command)]
+    extension = ["-ex", "set auto-load python-scripts off", "-x", ROOT / "gdbext" / "rank.py"]
+    text = output([gdb, "-nx", "-q", "-batch", aarch64.runtime / "bin/rankrun", "-c", place, *extension, *words])
+    shown = re.findall(r"^\(int \*\) (0x\w+)(?: <\w+>)?\$\d+ = (.*)$", text, re.MULTILINE)
+    assert shown == [(external, value) for external, value, *_ in printed.values()], text
 
 
 def test_lldb_with_the_extension(aarch64: Aarch64, start_job: StartJob, tmp_path: Path) -> None:

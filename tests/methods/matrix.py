@@ -24,10 +24,16 @@ CHECKS = (RUNNING, SUSPENDED, *VARIABLES.values())
 BYTE_COPIES = ("pie", "hls")
 IS_PROCESS = ("pipprocess", "tpsl")
 
+REFUSED = {("aarch64", "tls-word"): "code of this processor does not read the word at the thread pointer"}
 NO_BYTE_COPY = "refused before any rank runs: a byte copy shares its kernel thread's block"
 NO_STACKS = "it answers for addresses, not for stacks"
 NO_SCOPE = "LLDB itself has no name for a function's static variable outside of the function"
 NO_FORTRAN = "LLDB has no Fortran"
+
+
+def refused_on(machine: str, method: str) -> Optional[str]:
+    """Why a machine, by uname's word, has no such method; None if it has it."""
+    return REFUSED.get((machine, method))
 
 
 def impossible(method: str, tool: str, source: str, check: str) -> Optional[str]:

@@ -12,10 +12,12 @@ import pytest
 
 from pieglobalsfind.cache.location import cache_folder
 from pieglobalsfind.elf.file import open_elf
+from tests.support import methods
 from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS, SOURCES, Places, compile_program, hold
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.running import StartJob
+from tests.support.sharing import Shared
 
 DEBUGGERS = 3  # at a time
 
@@ -53,6 +55,22 @@ def test_kinds_of_debug_information(
     program = compile_program("rankcc", tmp_path, "places.c", *flags)
     places = hold(start_job(rankrun, "-n", RANKS, program))
     check(session.attach(VALUES, places.pid)["answers"], places)
+
+
+@pytest.mark.parametrize("method", ["none", "pip", "tls"])
+def test_a_thread_local_variable_without_debug_information(
+    session: Session, start_job: StartJob, shared: Shared, tmp_path: Path, method: str
+) -> None:
+    """GDB goes by its symbol, which is another module's variable to the thread library."""
+    held = methods.hold(start_job, method, methods.compile_kinds(method, tmp_path, shared, "-g0"))
+    script = """
+for rank in range(3):
+    gdb.execute(f"rank {rank}")
+    tell(str(rank), [value("(long)&per_thread"), value("*(int *)&per_thread")])
+"""
+    answers = session.attach(script, held.job.pid)
+    for rank, truth in held.truth.items():
+        assert answers[str(rank)] == [truth["per_thread"].address, truth["per_thread"].value], answers.output
 
 
 def test_a_separate_debug_file(
