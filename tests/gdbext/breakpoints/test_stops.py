@@ -322,7 +322,7 @@ ask(f"watch *(long *){place} if $_rank_of($sp) != {told['first']}")
 
 @pytest.mark.skipif(gdb_version() < (15, 0), reason="GDB 13 crashes at a catchpoint's condition, without ranklens")
 def test_the_variable_in_a_catchpoints_condition(session: Session, rankrun: Path, tmp_path: Path) -> None:
-    """GDB keeps the variable that the name meant when it was typed; what the sentence says to type is the rank's own."""
+    """GDB keeps the variable that the name meant when it was typed; what the sentence says is the rank's own."""
     answers = launch(
         session,
         """
