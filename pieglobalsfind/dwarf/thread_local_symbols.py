@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.dwarf.libdw import LONGEST_STRING
+from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING
 from pieglobalsfind.elf.file import SYMBOL_SIZE, ElfFile
 from pieglobalsfind.elf.locate import debug_path
 from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STT_FILE, STT_TLS, symbol_sections
