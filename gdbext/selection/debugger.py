@@ -1,6 +1,6 @@
 """GDB as a `Debugger`: what the shared commands may ask of a debugger, answered by GDB.
 
-Takes the rank that a question is about, and goes there for the answer (visiting.py).
+Takes the rank that a question is about, and goes there for the answer (rank_visitor.py).
 Never prints, and never catches what commands should report.
 """
 
@@ -20,8 +20,8 @@ from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
+from gdbext.selection.rank_visitor import RankVisitor
 from gdbext.selection.selection import rank_at, rank_by_code
-from gdbext.selection.visiting import RankVisitor
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent, Owner
