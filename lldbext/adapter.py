@@ -71,10 +71,10 @@ def adapter_path() -> str:
     """lldb-dap as $RANKLENS_LLDB_DAP names it, or else the one of the highest version; raises `RanklensError`."""
     chosen = os.environ.get(CHOICE)
     if chosen:
-        found = shutil.which(chosen)
-        if found is None:
+        program = shutil.which(chosen)
+        if program is None:
             raise RanklensError(f"program {chosen!r} does not exist", f"set {CHOICE} to the path of lldb-dap")
-        return found
+        return program
     numbered = [
         file
         for folder in os.get_exec_path()
@@ -148,9 +148,9 @@ class Session:
         number = next(self._own)
         request = {"seq": number, "type": "request", "command": "evaluate", "arguments": arguments}
         response = self._ask(request)
-        said = str((response.get("body") or {}).get("result", "")).strip()
+        output = str((response.get("body") or {}).get("result", "")).strip()
         with suppress(ValueError):
-            return json.loads(said.rpartition("\n")[2])  # the command itself may stand before it
+            return json.loads(output.rpartition("\n")[2])  # the command itself may stand before it
         return None
 
     def _ask(self, request: Message) -> Message:

@@ -100,7 +100,7 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
     """
     if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
         return []
-    said = []
+    lines = []
     for user in users_of(session.process.GetTarget()):
         places = [user.GetLocationAtIndex(index) for index in range(user.GetNumLocations())]
         reasons = [
@@ -111,8 +111,8 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
                 place.SetEnabled(False)
         reason = next((why for _, why in reasons if why is not None), None)
         if reason is not None:
-            said.append(f"[Locations of breakpoint {user.GetID()} are disabled, {reason}]")
-    return said
+            lines.append(f"[Locations of breakpoint {user.GetID()} are disabled, {reason}]")
+    return lines
 
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:

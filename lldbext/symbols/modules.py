@@ -157,13 +157,13 @@ class Modules:
 
     def _as_guest(self, moment: ProcessView, rank: int) -> tuple[PlacedModule, ...]:
         """The guests at a rank's copies; nothing if it has modules, or can only be shown by some of its own."""
-        known = moment.rank(rank)
+        image = moment.rank(rank)
         if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
             return ()
         placed = []
         for of in moment.table.objects:
-            slide = slide_in(known, of)
-            if slide is not None and is_copied(known, of):
+            slide = slide_in(image, of)
+            if slide is not None and is_copied(image, of):
                 module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
                 if module is not None:
                     self._guests[of.index] = module
