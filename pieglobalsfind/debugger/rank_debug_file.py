@@ -176,9 +176,9 @@ def write(descriptor: int, location: Location, address: int) -> None:
 
 def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     """Where the addresses of variables stand in the file's debug information."""
-    known = tuple(variables)
-    addresses = frozenset(variable.address for variable in known if variable.address is not None)
-    offsets = frozenset(variable.tls_offset for variable in known if variable.tls_offset is not None)
+    variables = tuple(variables)
+    addresses = frozenset(variable.address for variable in variables if variable.address is not None)
+    offsets = frozenset(variable.tls_offset for variable in variables if variable.tls_offset is not None)
     with open_elf(path) as elf:
         for section in elf.sections:
             if section.name == ".debug_info":

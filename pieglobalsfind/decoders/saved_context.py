@@ -42,7 +42,7 @@ def registers(target: Target, kind: str, address: int) -> Registers:
         raise UsageError(f"{kind!r} is not a kind of saved context", f"these are: {', '.join(KINDS)}")
     maps, processor = target.maps(), processor_of_target(target)
     why = ""
-    believed: list[Registers] = []
+    valid: list[Registers] = []
     for layout in processor.contexts[kind]:
         values = _read(target, kind, address, layout)
         if kind == "jmp_buf":
@@ -53,10 +53,10 @@ def registers(target: Target, kind: str, address: int) -> Registers:
         wrong = _wrong(maps, processor, address, values)
         why = why or wrong
         if not wrong:
-            believed.append(values)
-    if not believed:
+            valid.append(values)
+    if not valid:
         raise RanklensError(f"what lies at {address:#x} is not a {kind} of a suspended thread, {why}")
-    return next((one for one in believed if is_return_address(target, processor, one[processor.pc])), believed[0])
+    return next((values for values in valid if is_return_address(target, processor, values[processor.pc])), valid[0])
 
 
 def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:

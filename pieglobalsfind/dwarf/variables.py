@@ -350,11 +350,11 @@ def in_order(variables: list[Variable], place: int) -> list[Variable]:
     """By place and name; of those that have these and the line in common the first."""
     if len(set(map(itemgetter(place), variables))) == len(variables):
         return sorted(variables, key=itemgetter(place))
-    known = set[tuple[object, str, int]]()
+    keys = set[tuple[object, str, int]]()
     left = []
     for row in sorted(variables, key=itemgetter(place, NAME)):
-        if (row[place], row.name, row.line) not in known:
-            known.add((row[place], row.name, row.line))
+        if (row[place], row.name, row.line) not in keys:
+            keys.add((row[place], row.name, row.line))
             left.append(row)
     return left
 

@@ -171,5 +171,5 @@ def _as_caller(activation: Activation) -> Activation:
     """With what a caller's registers are after its call."""
     processor = activation.processor
     kept = {*processor.call_preserved, processor.stack_pointer, processor.pc}
-    known = {number: content for number, content in activation.registers.items() if number in kept}
-    return replace(activation, registers=known)
+    preserved = {number: content for number, content in activation.registers.items() if number in kept}
+    return replace(activation, registers=preserved)

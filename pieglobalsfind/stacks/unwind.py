@@ -114,9 +114,9 @@ class Walker:
         for first in range(0, len(ranks), GROUP):
             left, alone = list(ranks[first : first + GROUP]), 1
             while left:
-                known = self._alike(left)
-                yield from ((rank, known[rank.rank]) for rank in left if rank.rank in known)
-                left = [rank for rank in left if rank.rank not in known]
+                alike = self._alike(left)
+                yield from ((rank, alike[rank.rank]) for rank in left if rank.rank in alike)
+                left = [rank for rank in left if rank.rank not in alike]
                 for rank in left[:alone]:
                     yield rank, self._stack_or_why(rank)
                 left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
@@ -133,16 +133,16 @@ class Walker:
         if not self._shapes:
             return {}
         if not self._target.is_live:
-            known = recognized(self._target, self._contexts, ranks, self._shapes)
-            return {rank: UnwoundStack(rank, calls) for rank, calls in known.items()}
+            calls_of = recognized(self._target, self._contexts, ranks, self._shapes)
+            return {rank: UnwoundStack(rank, calls) for rank, calls in calls_of.items()}
         published = [rank for rank in ranks if rank.record]
         before = records_now(self._target, self._table, published)
         now = self._as_recorded(published, before)
-        known = recognized(self._target, self._contexts, now, self._shapes)
-        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in known]
+        calls_of = recognized(self._target, self._contexts, now, self._shapes)
+        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in calls_of]
         after = records_now(self._target, self._table, [rank for rank, _ in wanted])
         return {
-            rank.rank: UnwoundStack(rank.rank, known[rank.rank])
+            rank.rank: UnwoundStack(rank.rank, calls_of[rank.rank])
             for (rank, record), later in zip(wanted, after)
             if later == record
         }
@@ -333,8 +333,8 @@ class Walker:
             if rules.is_last:
                 return pcs, ""
             if rules.cfa_register not in registers:  # of a thread that runs, Linux tells two registers
-                known = "known only while the process stands still" if self._target.is_live else "unknown"
-                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
+                when = "known only while the process stands still" if self._target.is_live else "unknown"
+                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {when}"
             try:
                 if not _go_to_caller(processor, registers, rules, memory, is_call):
                     return pcs, f"the frame at {pc:#x} is invalid"

@@ -89,8 +89,8 @@ def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int
     """(begin, end) of each share that a thread's own record names."""
     shares: set[tuple[int, int]] = set()
     for words, signature in living:
-        told = {(begin, last) for begin, last, _ in records(target, words, signature.stack) if last <= end}
-        shares |= told if len(told) == 1 else set()
+        named = {(begin, last) for begin, last, _ in records(target, words, signature.stack) if last <= end}
+        shares |= named if len(named) == 1 else set()
     return shares
 
 

@@ -93,8 +93,8 @@ def living_threads(
     `elements`: words of the TCharm elements, if they have been read.
     """
     form = form_of(loader)
-    known = words_of_elements(target, loader) if elements is None else elements
-    return threads_of_elements(target, known, form) or _searched(target, maps, form)
+    words = words_of_elements(target, loader) if elements is None else elements
+    return threads_of_elements(target, words, form) or _searched(target, maps, form)
 
 
 def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:

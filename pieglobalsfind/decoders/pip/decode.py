@@ -179,22 +179,22 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
         return _empty(MISMATCH)
     objects, placements = placed
     records = {number: root.tasks + number * root.stride for number in placements}
-    known = libc_threads.descriptions(target, maps)
+    fields = libc_threads.descriptions(target, maps)
     here = {thread.tid: thread for thread in target.threads()}
     threads: Mapping[int, PipThread] = {}
-    if known is not None:
-        at = known[libc_threads.TID][1]
-        listed = libc_threads.listed_blocks(target, maps, known) if processor.tls_is_above else ()
+    if fields is not None:
+        at = fields[libc_threads.TID][1]
+        listed = libc_threads.listed_blocks(target, maps, fields) if processor.tls_is_above else ()
         area = root.address, root.end
         threads = pip_threads.find(target, maps, processor, at, records, root.stride, area, here, frozenset(listed))
         for number, thread in threads.items():
-            blocks = _blocks(target, known, processor, objects, placements[number], thread, held[number])
+            blocks = _blocks(target, fields, processor, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(library.task) for library in libraries if library is not own}
     lost = sorted(number for number in claimed if number is not None and number < count and number not in placements)
     apart = any(thread.tid not in here for thread in threads.values())
     table = _filled(count, objects, placements, threads, apart, lost, processor)
-    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
+    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if fields is None and placements else table
 
 
 def _held(
@@ -224,7 +224,7 @@ def _is_sound(target: Target, entry: int) -> bool:
 
 def _blocks(
     target: Target,
-    known: Mapping[str, tuple[int, int]],
+    fields: Mapping[str, tuple[int, int]],
     processor: Processor,
     objects: Sequence[Object],
     copies: Sequence[Placement],
@@ -238,7 +238,7 @@ def _blocks(
     for entry in entries:
         elf_object = places.get(link_maps.link(target, entry).bias)
         if elf_object is not None and elf_object.tls_size:
-            block = libc_threads.block_of(target, known, processor, thread.pointer, entry)
+            block = libc_threads.block_of(target, fields, processor, thread.pointer, entry)
             if block:
                 yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, 0)
 

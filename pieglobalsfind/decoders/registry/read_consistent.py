@@ -126,8 +126,8 @@ def _order(target: Target, address: int) -> str:
         return "<"
     if magic == _reversed(layout.MAGIC):
         return ">"
-    said = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or never wrote one")
+    problem = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
+    raise RegistryError(f"the registry at {address:#x} {problem}", "the program has overwritten it, or never wrote one")
 
 
 class _Reading(NamedTuple):

@@ -52,11 +52,11 @@ def saved_contexts(
     sizes = _stack_sizes(target, library, actors)
     mapped = writable(maps)
     saveds = []
-    for one, size in zip(actors, sizes):
-        if one.kind == "thread":
+    for actor, size in zip(actors, sizes):
+        if actor.kind == "thread":
             saveds.append(Saved(OWN_THREAD, OWN_THREAD))
         else:
-            saveds.append(_saved(one, factory, size, mapped))
+            saveds.append(_saved(actor, factory, size, mapped))
     return _with_pointers(actors, saveds, factory)
 
 
@@ -169,9 +169,9 @@ def _with_pointers(actors: Sequence[Actor], saveds: Sequence[Saved], factory: Op
         return list(saveds)
     at = min(places, key=lambda place: (-places[place], place))
     whole = []
-    for actor, one in zip(actors, saveds):
-        pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None
-        whole.append(one if pointer is None else Saved(one.stack, pointer, actor.context + 8 * at))
+    for actor, saved in zip(actors, saveds):
+        pointer = actor.context_words[at] if at in _pointers(actor, saved, factory) else None
+        whole.append(saved if pointer is None else Saved(saved.stack, pointer, actor.context + 8 * at))
     return whole
 
 

@@ -109,13 +109,13 @@ def copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> Copies:
 
 def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[Optional[Loaded]]:
     """Objects whose first pages are equal have equal headers, which are read once."""
-    known = dict[bytes, LoadedElf]()
+    headers = dict[bytes, LoadedElf]()
     pages = read_many(target, [(bias, PAGE) for _, bias, _ in listed])
     for (entry, bias, name), page in zip(listed, pages):
-        elf = known.get(page) if page is not None else None
+        elf = headers.get(page) if page is not None else None
         if elf is None and page is not None:
             try:
-                elf = known[page] = LoadedElf(target.read, bias)
+                elf = headers[page] = LoadedElf(target.read, bias)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 elf = None
         yield Loaded(entry, bias, name, elf) if elf is not None and elf.segments else None
