@@ -67,15 +67,15 @@ def confirmed(waits: Waits, homes: Mapping[int, Job]) -> Waits:
 
 def by_stillness(waits: Waits, homes: Mapping[int, Job]) -> Waits:
     """What was read from stacks holds only where no message can be on its way."""
-    told = {rank for cycle in waits.cycles for rank in cycle.witnesses}
-    told.update(waits.standstill, *(collective.inside for collective in waits.collectives))
+    concerned = {rank for cycle in waits.cycles for rank in cycle.witnesses}
+    concerned.update(waits.standstill, *(collective.inside for collective in waits.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or (
+        is_published = job.table.evidence.tier not in TIERS or (
             job.table.runtime in TELLS_MATCHES and not job.target.is_live
         )
-        unpublished = set() if is_told else {rank.rank for rank in job.table.ranks if homes.get(rank.rank) is job}
-        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
+        unpublished = set() if is_published else {rank.rank for rank in job.table.ranks if homes.get(rank.rank) is job}
+        reason = why_not_still(job, unpublished & concerned) if unpublished & concerned else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
 
     lacking = {rank for rank, _ in waits.unknown if homes[rank].table.runtime in TELLS_MATCHES}

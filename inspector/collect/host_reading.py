@@ -33,7 +33,7 @@ class CollectedPart(Generic[Kind]):
     `jobs` are the names of those that were found where none was named.
     """
 
-    found: Kind
+    findings: Kind
     count: int = 0  # processes of the job
     name: str = ""
     silent: tuple[tuple[int, int], ...] = ()

@@ -113,9 +113,9 @@ def read_waits(members: Members, way: Way) -> Findings:
 
     def of_process(opened: Job, _: JobMember) -> ReadProcess:
         raw = with_waiting_calls(opened)
-        known = communicators(raw.target, raw.table)
-        job = replace(raw, table=of_world(raw.table, known))
-        return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=known)))
+        groups = communicators(raw.target, raw.table)
+        job = replace(raw, table=of_world(raw.table, groups))
+        return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=groups)))
 
     read = read_together(members, way, of_process)
     return with_waits_of(
@@ -170,11 +170,11 @@ class ReadProcess:
 def process_of(opened: Job, pictures: bool) -> ReadProcess:
     """What one process tells, without its waits: other processes may have a part in them."""
     raw = with_waiting_calls(opened)
-    known = communicators(raw.target, raw.table)
-    job = replace(raw, table=of_world(raw.table, known))
+    groups = communicators(raw.target, raw.table)
+    job = replace(raw, table=of_world(raw.table, groups))
     crash = crash_of(job)
     report = replace(
-        make_report(job), communicators=known, crashes=() if crash is None else (crash,), held=holders(job)
+        make_report(job), communicators=groups, crashes=() if crash is None else (crash,), held=holders(job)
     )
     if not pictures:
         return ReadProcess(raw, Findings(report=report))
@@ -212,12 +212,12 @@ def merge(several: Sequence[Findings]) -> Findings:
 
 def _merge_calls(several: Sequence[Findings], reports: Sequence[Report]) -> GroupMessage:
     """Each rank's stack once, by the process where it is."""
-    told = [findings for findings in several if findings.calls.counts]
-    if len(told) == 1:
-        return told[0].calls
-    homes = homes_of(reports) if told else {}
+    walked = [findings for findings in several if findings.calls.counts]
+    if len(walked) == 1:
+        return walked[0].calls
+    homes = homes_of(reports) if walked else {}
     return stack_groups.merge(
-        findings.calls.without(_strangers(findings.report, homes)) for findings in told if findings.report is not None
+        findings.calls.without(_strangers(findings.report, homes)) for findings in walked if findings.report is not None
     ).message()
 
 
@@ -277,12 +277,12 @@ class WaitParts(TypedDict):
 
 def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
     """Of several processes that were not read together, only what was sure in one is, until `with_waits_of` says so."""
-    known = {number: ranks for report in reports for number, ranks in report.communicators.items()}
+    groups = {number: ranks for report in reports for number, ranks in report.communicators.items()}
     parts = [report.waits for report in reports if report.waits is not None]
-    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known, parts)
+    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, groups, parts)
     return {
         "waits": waits,
-        "communicators": known,
+        "communicators": groups,
         "crashes": tuple(crash for report in reports for crash in report.crashes),
         "places": {rank: place for report in reports for rank, place in report.places.items()},
         "held": tuple(dict.fromkeys(holder for report in reports for holder in report.held)),
@@ -294,8 +294,8 @@ def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
     homes: dict[int, tuple[Rank, Report]] = {}
     for report in reports:
         for rank in report.subject.table.ranks:
-            known = homes.get(rank.rank)
-            if known is None or strength(rank) > strength(known[0]):
+            best = homes.get(rank.rank)
+            if best is None or strength(rank) > strength(best[0]):
                 homes[rank.rank] = rank, report
     return homes
 
@@ -358,8 +358,8 @@ def _merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Au
     findings = [finding for audit, ranks in zip(several, own) for finding in audit.findings if finding.rank in ranks]
     alarms: dict[str, Alarm] = {}
     for alarm in (alarm for audit in several for alarm in audit.alarms):
-        known = alarms.get(alarm.object)
-        alarms[alarm.object] = alarm if known is None else both(known, alarm)
+        earlier = alarms.get(alarm.object)
+        alarms[alarm.object] = alarm if earlier is None else both(earlier, alarm)
     return Audit(
         tuple(sorted(findings, key=lambda finding: (finding.rank, finding.address))),
         counts,

@@ -136,7 +136,7 @@ def between(before: Loads, after: Loads, seconds: float) -> Loads:
 
     AMPI's balancers clear what they have counted: then only what came afterwards is known.
     """
-    if sum(known(rank.busy for rank in after.ranks)) < sum(known(rank.busy for rank in before.ranks)) / 2:
+    if sum(measured(rank.busy for rank in after.ranks)) < sum(measured(rank.busy for rank in before.ranks)) / 2:
         return replace(after, seconds=seconds, notes=(*after.notes, CLEARED))
     earlier = {rank.rank: rank for rank in before.ranks}
     elements = {element.place: element for element in before.elements}
@@ -187,7 +187,7 @@ def _less(after: Union[Number, Absent], before: Union[Number, Absent]) -> Union[
 # ---- sums ----
 
 
-def known(values: Iterable[Seconds]) -> list[float]:
+def measured(values: Iterable[Seconds]) -> list[float]:
     """Those that are known."""
     return [value for value in values if not isinstance(value, Absent)]
 

@@ -107,9 +107,9 @@ class TraceDrawing:
             self._moving[event.rank] = event, self._flows
 
     def _slice(self, name: str, category: str, event: Event, start: int, end: int, **arguments: object) -> Row:
-        told = {key: value for key, value in arguments.items() if value is not False}
-        told.update(processing_element=event.processing_element, moves=event.moves)
-        row = self._row("X", name, event, start, dur=max(0, end - start) / 1000, args=told)
+        details = {key: value for key, value in arguments.items() if value is not False}
+        details.update(processing_element=event.processing_element, moves=event.moves)
+        row = self._row("X", name, event, start, dur=max(0, end - start) / 1000, args=details)
         return {**row, "cat": category}
 
     def _row(self, phase: str, name: str, event: Event, when: int, **more: object) -> Row:

@@ -53,7 +53,7 @@ def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
         sum(len(group.ranks) for group in global_values.groups) == 1 for global_values in global_valueses
     ):
         return f"{len(global_valueses)} on the only rank, with none to compare them with"
-    differing, known = (
+    differing, readable = (
         sum(global_values.differs for global_values in global_valueses),
         sum(global_values.is_known for global_values in global_valueses),
     )
@@ -62,9 +62,9 @@ def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
         for global_values in global_valueses
         if global_values.is_known and not global_values.differs
     )
-    unread = f"; {len(global_valueses) - known} can't be read" if known < len(global_valueses) else ""
+    unread = f"; {len(global_valueses) - readable} can't be read" if readable < len(global_valueses) else ""
     uncompared = f"; {partly} not compared" if partly else ""
-    equal = known - differing - partly
+    equal = readable - differing - partly
     differ, are = "differs" if differing == 1 else "differ", "is" if equal == 1 else "are"
     return f"{differing} of {len(global_valueses)} {differ} between {among}; {equal} {are} equal{uncompared}{unread}"
 

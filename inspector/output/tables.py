@@ -44,10 +44,10 @@ def ranks_cell(ranks: Iterable[int], console: Console) -> str:
 
 def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
     """`7`, or `3 to 12` of several; `?` if one of them can't be had."""
-    known = [value for value in values if not isinstance(value, Absent)]
-    if len(known) < len(values) or not known:
+    numbers = [value for value in values if not isinstance(value, Absent)]
+    if len(numbers) < len(values) or not numbers:
         return "?"
-    low, high = wording(min(known)), wording(max(known))
+    low, high = wording(min(numbers)), wording(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 

@@ -128,8 +128,8 @@ def where(look: Look, rank: int) -> str:
     if isinstance(look.stacks, Absent):
         return look.stacks.reason
     calls = look.stacks.calls.get(rank, ())
-    known = [call for call in calls if call.file] or list(calls)
-    return label(known[-1]) if known else look.stacks.missing.get(rank, "-")
+    candidates = [call for call in calls if call.file] or list(calls)
+    return label(candidates[-1]) if candidates else look.stacks.missing.get(rank, "-")
 
 
 def _stacks_sheet(look: Look) -> WatchTable:

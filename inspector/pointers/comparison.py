@@ -155,14 +155,14 @@ class Comparison:
 
     # ---- words that came later ----
 
-    def _judge_changed(self, part: ScannedPart, start: int, data: bytes, known: set[int]) -> None:
+    def _judge_changed(self, part: ScannedPart, start: int, data: bytes, unchanged: set[int]) -> None:
         parts = merged((*part.held, *held_in(self._target, start, len(data))))
         for first, piece in changed_pieces(part.data, data, parts):
             for at, new in words_in(piece, self.ranges):
-                if at < BLOCK and first + at not in known:
+                if at < BLOCK and first + at not in unchanged:
                     self._judge_later(part, start, first + at, new)
             for at, place in self._originals.demangled(piece, start + first):
-                if at < BLOCK and first + at not in known and self.names_original(place):
+                if at < BLOCK and first + at not in unchanged and self.names_original(place):
                     values = word(part.data, first + at), word(data, first + at)
                     self._add_mangled(part, start, first + at, place, values)
 

@@ -147,11 +147,11 @@ class LoadedFiles:
                     return self._view.target.read(address, LIST_SIZE)
         return b""
 
-    def _checked(self, found: object) -> str:
-        if isinstance(found, Absent):
-            self.problems.append(f"{found.reason}: {found.hint}" if found.hint else found.reason)
+    def _checked(self, path: object) -> str:
+        if isinstance(path, Absent):
+            self.problems.append(f"{path.reason}: {path.hint}" if path.hint else path.reason)
             return ""
-        return str(found)
+        return str(path)
 
 
 def has_segment(loaded: LoadedElf, kind: int) -> bool:

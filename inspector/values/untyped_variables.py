@@ -37,7 +37,7 @@ def by_symbols(path: str) -> Variables:
         if any(segment.vaddr <= file_symbol.start < segment.vaddr + segment.memory_size for segment in writable)
     ]
     variables = [*sorted(local, key=attrgetter("tls_offset")), *sorted(fixed, key=attrgetter("address"))]
-    return Variables(variables, TypeTable({VOID: UNTYPED}), [one.address or 0 for one in variables])
+    return Variables(variables, TypeTable({VOID: UNTYPED}), [row.address or 0 for row in variables])
 
 
 def undescribed(path: str, declared: Variables) -> Variables:
@@ -45,20 +45,20 @@ def undescribed(path: str, declared: Variables) -> Variables:
     every = by_symbols(path)
     with ElfFile(path) as elf:
         relro = [(header.vaddr, header.memory_size) for header in elf.program_headers if header.type == PT_GNU_RELRO]
-    fixed = spans([*((one.address, one.size) for one in declared.variables), *relro])
-    local = spans((one.tls_offset, one.size) for one in declared.variables)
+    fixed = spans([*((row.address, row.size) for row in declared.variables), *relro])
+    local = spans((row.tls_offset, row.size) for row in declared.variables)
     left = [
-        one
-        for one in every.variables
-        if not overlaps(fixed if one.address is not None else local, one.address or one.tls_offset or 0, one.size)
+        row
+        for row in every.variables
+        if not overlaps(fixed if row.address is not None else local, row.address or row.tls_offset or 0, row.size)
     ]
-    return Variables(left, every.types, [one.address or 0 for one in left])
+    return Variables(left, every.types, [row.address or 0 for row in left])
 
 
-def spans(found: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
+def spans(extents: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
     """[start, end) of those that have a place, ascending, those that touch or overlap as one."""
     joined: list[tuple[int, int]] = []
-    for start, end in sorted((start, start + size) for start, size in found if start is not None):
+    for start, end in sorted((start, start + size) for start, size in extents if start is not None):
         if joined and start <= joined[-1][1]:
             joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
@@ -66,10 +66,10 @@ def spans(found: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def overlaps(found: list[tuple[int, int]], start: int, size: int) -> bool:
+def overlaps(extents: list[tuple[int, int]], start: int, size: int) -> bool:
     """Whether any of some ascending spans has one of so many bytes."""
-    behind = bisect_left(found, (start + size, 0))
-    return any(end > start for _, end in found[max(behind - 1, 0) : behind])
+    end_index = bisect_left(extents, (start + size, 0))
+    return any(end > start for _, end in extents[max(end_index - 1, 0) : end_index])
 
 
 def sized(symbols: Iterable[FileSymbol]) -> Iterator[FileSymbol]:

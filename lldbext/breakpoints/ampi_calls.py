@@ -60,7 +60,7 @@ def extra(function: str) -> Any:
     return data
 
 
-def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:
+def event_of(session: Session, frame: Any, function: str) -> Optional[events.Event]:
     """The event that a call means, if it means one: its kind, and the rank (-1: all)."""
     processor = processor_of(session.process.GetTarget())
     names = (*processor.argument_names[:2], processor.stack_pointer_name)

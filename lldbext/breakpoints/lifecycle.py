@@ -146,7 +146,7 @@ def on_call(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
         if function == events.ARRIVED:
             watch_return(session, frame)
             ampi_calls.know(internal_dict, sys._getframe(1).f_globals)
-        event = ampi_calls.told(session, frame, function)
+        event = ampi_calls.event_of(session, frame, function)
         return event is not None and follow_event(session, *event)
     return False
 

@@ -43,7 +43,7 @@ class Elements:
     """The elements that a descriptor describes: dimensions slowest first, and their bytes."""
 
     extents: list[Extent]
-    found: VariableBytes
+    content: VariableBytes
 
 
 def described_elements(
@@ -90,7 +90,7 @@ def elements_of(around: Surroundings, index: int, variable_bytes: VariableBytes)
     if not isinstance(bare, Array) or bare.data_location is None:
         return variable_bytes.data
     elements = described_elements(around, bare, variable_bytes, around.types.size(bare.element))
-    return elements.found.data if isinstance(elements, Elements) else b""
+    return elements.content.data if isinstance(elements, Elements) else b""
 
 
 def truth(value: Union[int, Absent]) -> bool:

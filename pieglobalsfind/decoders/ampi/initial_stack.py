@@ -29,12 +29,12 @@ AT_NULL, AT_RANDOM = 0, 25
 
 def variable(target: Target, maps: Sequence[MemoryMapping], name: str) -> str:
     """Its value, printable characters alone; "" if there is none, or if it can't be read."""
-    return _told(target, maps, lambda beginning: _value(target, beginning, name), "")
+    return _at_beginning(target, maps, lambda beginning: _value(target, beginning, name), "")
 
 
 def arguments(target: Target, maps: Sequence[MemoryMapping]) -> tuple[str, ...]:
     """The first words of the command that started the program, as file names; () if they can't be read."""
-    return _told(target, maps, lambda beginning: _arguments(target, beginning), ())
+    return _at_beginning(target, maps, lambda beginning: _arguments(target, beginning), ())
 
 
 def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
@@ -42,10 +42,10 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 
     From random bytes of the kernel's (getauxval(3), AT_RANDOM). They guard the process's stacks: their digest is given.
     """
-    return _told(target, maps, lambda beginning: _digest(target, beginning), "")
+    return _at_beginning(target, maps, lambda beginning: _digest(target, beginning), "")
 
 
-def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
+def _at_beginning(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
     """What is read from the first stack's beginning on; `nothing` if it can't be."""
     for mapping in maps:
         if mapping.offset == 0 and mapping.readable and mapping.path.rpartition("/")[2].startswith("ld-"):
