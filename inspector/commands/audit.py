@@ -163,10 +163,10 @@ def variables_of(facts: Facts) -> list[Listed]:
 def _show_variables(facts: Facts, options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json is another form of the list than --tsv and --lines", "give one of them")
-    listeds = variables_of(facts)
+    variables = variables_of(facts)
     if options.tsv:
         print("\t".join(COLUMNS))
-    for variable in listeds:
+    for variable in variables:
         if options.tsv:
             print("\t".join(cell.replace("\t", " ") for cell in variable.cells))
         elif options.lines:
@@ -175,17 +175,17 @@ def _show_variables(facts: Facts, options: argparse.Namespace) -> int:
         screen = console()
         heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
         table = Listing(("variable", "type", "bytes", "declared", "storage", "written by", "address taken by"), (2,))
-        for variable in listeds:
+        for variable in variables:
             place = declared(variable.file, variable.line)
             functions = (text(variable.written_by), text(variable.taken_by))
             table.add((variable.name, variable.type, str(variable.size), place, variable.storage, *functions))
         screen.print(table)
-        _say_why_unknown(listeds, screen)
-    return 0 if listeds else 1
+        _say_why_unknown(variables, screen)
+    return 0 if variables else 1
 
 
-def _say_why_unknown(listeds: list[Listed], screen: Console) -> None:
-    for why in dict.fromkeys(variable.written_by for variable in listeds if isinstance(variable.written_by, Absent)):
+def _say_why_unknown(variables: list[Listed], screen: Console) -> None:
+    for why in dict.fromkeys(variable.written_by for variable in variables if isinstance(variable.written_by, Absent)):
         hint = f" ({why.hint})" if why.hint else ""
         screen.print(Text(f"! ?: which functions is unknown, {harmless(why.reason)}{harmless(hint)}", style="bold red"))
 

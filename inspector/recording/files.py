@@ -67,7 +67,7 @@ def _merged(recording: Recording, stacks: Sequence[Sequence[int]]) -> Row:
 def _of_rank(recording: Recording, stacks: Sequence[Sequence[int]], rank: int) -> Row:
     samples: list[Sequence[int]] = []
     weights: list[float] = []
-    first = at = next((stretche.start for stretche in recording.stretches(rank)), 0.0)
+    first = at = next((stretch.start for stretch in recording.stretches(rank)), 0.0)
     for start, end, stack in recording.stretches(rank):
         if start > at:  # it was elsewhere meanwhile
             samples.append([])

@@ -31,8 +31,8 @@ def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
 
 def begins_at(target: Any, function: str) -> Any:
     """LLDB's address of a function's first instruction, None if there is no such function."""
-    for findsymbol in target.FindSymbols(function, lldb.eSymbolTypeCode):
-        return findsymbol.symbol.GetStartAddress()
+    for match in target.FindSymbols(function, lldb.eSymbolTypeCode):
+        return match.symbol.GetStartAddress()
     return None
 
 

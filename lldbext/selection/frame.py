@@ -126,8 +126,8 @@ def local_lines(frame: Any) -> Iterator[str]:
     """`name = value`, the innermost block's first."""
     block, outermost = frame.GetBlock(), frame.GetFrameBlock()
     while block.IsValid():
-        for getvariable in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
-            yield f"{getvariable.GetName()} = {unavailable(getvariable) or values.text(getvariable, nested=True)}"
+        for variable in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
+            yield f"{variable.GetName()} = {unavailable(variable) or values.text(variable, nested=True)}"
         if block == outermost:
             return
         block = block.GetParent()

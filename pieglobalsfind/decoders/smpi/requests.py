@@ -153,9 +153,7 @@ class Requests:
             return []
         words = memoryview(data or b"").cast("Q")
         for part in _calls(words, _code(self._table, rank)):
-            smpi_requests = self._in_part(
-                actor, [fromkey for fromkey in dict.fromkeys(part) if self._is_writable(fromkey)]
-            )
+            smpi_requests = self._in_part(actor, [word for word in dict.fromkeys(part) if self._is_writable(word)])
             if smpi_requests:
                 return smpi_requests
         return []
