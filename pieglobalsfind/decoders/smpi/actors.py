@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import Words, word_at, words_of
+from pieglobalsfind.decoders.smpi.words import Words, words_of
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, word_at
 
 ENGINE = "_ZN7simgrid6kernel10EngineImpl9instance_E"
 ENGINE_WORDS = 160  # that are searched for the list

@@ -21,11 +21,10 @@ from pieglobalsfind.decoders.libc_threads import (
 )
 from pieglobalsfind.decoders.smpi.copies import entries
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import word_at
 from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 
