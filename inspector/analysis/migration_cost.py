@@ -21,7 +21,7 @@ from pieglobalsfind.model import Placement, Rank, Rebase, Region
 
 from ..job.job import Job
 from ..terminal.progress import through
-from .payload import Payload, is_mapped_file
+from .payload import Payload
 
 PAGE = 4096
 ZERO = bytes(PAGE)
@@ -136,7 +136,7 @@ def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
         ):
             elf_object = job.table.objects[placement.object]
             for segment in elf_object.segments:
-                if not segment.writable and is_mapped_file(job, placement.copy + segment.offset):
+                if not segment.writable and job.translator.is_of_file(placement.copy + segment.offset):
                     continue
                 start, original = placement.copy + segment.offset, elf_object.base + segment.offset
                 place = (elf_object.path, segment.offset)

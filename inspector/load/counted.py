@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.ampi.balancer import read_balancer
-from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, read_load
+from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, plus, read_load
 from pieglobalsfind.decoders.registry.load import RankLoad as CountedRank
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import strength
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank
 
 from ..job.job import Job, running_process
-from .loads import COUNTED, THREADS, ElementLoad, Loads, Place, RankLoad, Seconds, Traffic, measured, plus
+from .loads import COUNTED, THREADS, ElementLoad, Loads, Place, RankLoad, Seconds, Traffic, measured
 from .processor_time import processor_seconds
 
 HOW_COUNTED = "as the runtime counts since the ranks began"

@@ -192,13 +192,6 @@ def measured(values: Iterable[Seconds]) -> list[float]:
     return [value for value in values if not isinstance(value, Absent)]
 
 
-def plus(first: Seconds, second: Seconds) -> Seconds:
-    """The sum, or why it can't be had."""
-    if isinstance(first, Absent):
-        return first
-    return second if isinstance(second, Absent) else first + second
-
-
 # ---- JSON ----
 
 

@@ -11,7 +11,8 @@ import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
+from pieglobalsfind.model import Absent, Rank, Rebase, Redirect
+from pieglobalsfind.ranks.variable_address import has_copy
 from pieglobalsfind.targets.ranges import merged
 
 from .evidence import MANGLED, PROVEN, Ground
@@ -34,11 +35,6 @@ class CopiedRange:
     def moved(self, value: int) -> Optional[int]:
         """Return an address in the copy for one in the original, or None."""
         return value + self.shift if self.start <= value <= self.end else None
-
-
-def has_copy(rank: Rank, elf_object: Object) -> bool:
-    """Libraries have none under `fs`, for instance."""
-    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
 
 
 class Comparison:

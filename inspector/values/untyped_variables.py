@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Optional
 
@@ -16,6 +16,7 @@ from pieglobalsfind.dwarf.types import THREAD_LOCAL, VOID, TypeTable, Variable, 
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO, PT_LOAD, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
+from pieglobalsfind.targets.ranges import Range, merged
 
 # What compilers and MPI libraries put into every program: a flag of crtstuff.c, references to personality routines,
 # guards of function statics and virtual tables (Itanium C++ ABI, 5.1.4), MPI's constants and pointers to its functions
@@ -55,18 +56,12 @@ def undescribed(path: str, declared: Variables) -> Variables:
     return Variables(left, every.types, [row.address or 0 for row in left])
 
 
-def spans(extents: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
+def spans(extents: Iterable[tuple[Optional[int], int]]) -> tuple[Range, ...]:
     """[start, end) of those that have a place, ascending, those that touch or overlap as one."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted((start, start + size) for start, size in extents if start is not None):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
+    return merged((start, start + size) for start, size in extents if start is not None)
 
 
-def overlaps(extents: list[tuple[int, int]], start: int, size: int) -> bool:
+def overlaps(extents: Sequence[Range], start: int, size: int) -> bool:
     """Whether any of some ascending spans has one of so many bytes."""
     end_index = bisect_left(extents, (start + size, 0))
     return any(end > start for _, end in extents[max(end_index - 1, 0) : end_index])

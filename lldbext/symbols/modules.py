@@ -23,8 +23,8 @@ from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Absent, Object, Rank, Rebase
-from pieglobalsfind.ranks.variable_address import data_place, runs_original
+from pieglobalsfind.model import Absent, Object, Rank
+from pieglobalsfind.ranks.variable_address import data_place, has_copy, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -163,7 +163,7 @@ class Modules:
         placed = []
         for of in moment.table.objects:
             slide = slide_in(image, of)
-            if slide is not None and is_copied(image, of):
+            if slide is not None and has_copy(image, of):
                 module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
                 if module is not None:
                     self._guests[of.index] = module
@@ -217,7 +217,7 @@ class Modules:
     def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[PlacedModule]:
         placed = []
         for of in moment.table.objects:
-            slide, shared = slide_in(moment.rank(rank), of), not is_copied(moment.rank(rank), of)
+            slide, shared = slide_in(moment.rank(rank), of), not has_copy(moment.rank(rank), of)
             if slide is None or (shared and not (names and self._lies_apart(moment, rank, of))):
                 continue
             module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
@@ -328,11 +328,6 @@ class Modules:
     def _take_out(self, which: Iterable[PlacedModule]) -> None:
         for placed_module in which:
             self._target.RemoveModule(placed_module.module)
-
-
-def is_copied(rank: Rank, elf_object: Object) -> bool:
-    """Return whether a rank has a copy of an object."""
-    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
 
 
 def slide_in(rank: Rank, elf_object: Object) -> Optional[int]:

@@ -307,6 +307,11 @@ class Translator:
         """Whether anything is mapped there."""
         return self.mapping(address) is not None
 
+    def is_of_file(self, address: int) -> bool:
+        """Whether a file is mapped there."""
+        mapping = self.mapping(address)
+        return mapping is not None and mapping.path.startswith("/")
+
     def _of_process(self, address: int) -> Owner:
         mapping = self.mapping(address)
         if mapping is None:

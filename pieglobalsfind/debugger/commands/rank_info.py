@@ -96,14 +96,8 @@ def copy_size(moment: ProcessView, copy: Rebase) -> int:
     return sum(
         segment.memory_size
         for segment in segments
-        if segment.writable or not is_from_file(moment, copy.copy + segment.offset)
+        if segment.writable or not moment.translator.is_of_file(copy.copy + segment.offset)
     )
-
-
-def is_from_file(moment: ProcessView, address: int) -> bool:
-    """Return whether an address lies in a mapped file."""
-    mapping = moment.translator.mapping(address)
-    return mapping is not None and mapping.path.startswith("/")
 
 
 def _address_text(value: Union[int, Absent]) -> str:
