@@ -15,7 +15,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import TIERS
 
-from ..job.job import Job, running_process
+from ..job.job import Job, ranks_at_home, running_process
 from .quiescence import why_not_still
 from .wait_graph import Waits, find
 
@@ -49,11 +49,10 @@ def confirmed(waits: Waits, homes: Mapping[int, Job]) -> Waits:
 
     Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
     """
-
-    first = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
+    first = dict(zip(homes, ranks_at_home(homes)))
 
     def all_wait(ranks: Iterable[int]) -> bool:
-        return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
+        return all(rank in homes and still_waits(homes[rank], first[rank]) for rank in ranks)
 
     cycles = tuple(cycle for cycle in waits.cycles if all_wait(cycle.witnesses))
     called = tuple(

@@ -39,7 +39,7 @@ from ..analysis.stack_groups import GroupMessage
 from ..analysis.standing_crash import holders
 from ..analysis.wait_graph import Waits
 from ..job import stacks
-from ..job.job import Job, Subject, subject_of, with_waiting_calls
+from ..job.job import Job, Subject, ranks_at_home, subject_of, with_waiting_calls
 from ..job.processes import homes_of as job_homes
 from ..job.processes import read_together
 from ..job.reading import Way
@@ -102,10 +102,7 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
-    return with_waits_of(
-        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
-    )
+    return _merged(members, read_together(members, way, lambda job, _: process_of(job, pictures), True, handed))
 
 
 def read_waits(members: Members, way: Way) -> Findings:
@@ -117,10 +114,7 @@ def read_waits(members: Members, way: Way) -> Findings:
         job = replace(raw, table=of_world(raw.table, groups))
         return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=groups)))
 
-    read = read_together(members, way, of_process)
-    return with_waits_of(
-        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
-    )
+    return _merged(members, read_together(members, way, of_process))
 
 
 def bare_report(job: Job) -> Report:
@@ -129,7 +123,8 @@ def bare_report(job: Job) -> Report:
 
 
 def _merged(members: Members, read: Sequence[tuple[JobMember, Union[ReadProcess, RanklensError]]]) -> Findings:
-    return merge([*(findings_of(*pair) for pair in read), Findings(problems=members.doubtful)])
+    findings = merge([*(findings_of(*pair) for pair in read), Findings(problems=members.doubtful)])
+    return with_waits_of(findings, [result for _, result in read if not isinstance(result, RanklensError)])
 
 
 def findings_of(member: JobMember, result: Union[ReadProcess, RanklensError]) -> Findings:
@@ -144,19 +139,12 @@ def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findi
     if findings.report is None or not processes:
         return findings
     homes = job_homes([process.job for process in processes])
-    table = subject_table(homes)
+    table = replace(next(iter(homes.values())).table, ranks=ranks_at_home(homes))
     waits = waits_of(table, findings.report.communicators, homes)
     load = load_of(process.job for process in processes)
     places = places_of(table, waits, homes)
     report = replace(findings.report, waits=waits, places=places, load=None if isinstance(load, Absent) else load)
     return replace(findings, report=report)
-
-
-def subject_table(homes: Mapping[int, Job]) -> RankTable:
-    """The ranks as their homes describe them, with peers as they are published."""
-    ranks = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
-    first = next(iter(homes.values())).table
-    return replace(first, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.jobs.members import JobMember, Members, strength
-from pieglobalsfind.model import Rank
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import print_error
@@ -24,7 +23,7 @@ from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.ptrace import Standstill
 
 from ..terminal.text import of_ranks
-from .job import Job, Subject, checked, job_of, subject_of
+from .job import Job, Subject, checked, job_of, ranks_at_home, subject_of
 from .reading import UNPAUSED, Way, prepared, print_stop
 
 if TYPE_CHECKING:
@@ -162,6 +161,4 @@ def subject_of_all(members: Members, jobs: Sequence[Job], homes: dict[int, Job])
     subject = subject_of(jobs[0])
     for sentence in nowhere(subject.table.rank_count, homes):
         print_error("inspector", sentence)
-    ranks: dict[int, dict[int, Rank]] = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in jobs}
-    table = replace(subject.table, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
-    return replace(subject, description=members.name, table=table)
+    return replace(subject, description=members.name, table=replace(subject.table, ranks=ranks_at_home(homes)))
