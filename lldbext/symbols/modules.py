@@ -8,7 +8,7 @@ for ranks that are only looked at in passing there is one set of modules, the gu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -110,12 +110,7 @@ class Modules:
             self._take_originals_out(moment, self._placed.get(rank, ()))
         if rank == self.focused:
             return
-        rest = tuple(
-            placed_module
-            for number, placed_modules in self._placed.items()
-            if number != rank
-            for placed_module in placed_modules
-        )
+        rest = tuple(self._of_others(rank))
         self._take_others_out()
         self._take_out(rest)
         if rank is None:
@@ -136,12 +131,7 @@ class Modules:
         if self._visited is None:
             self._take_originals_out(moment, guest or self._placed.get(rank, ()))
             self._take_others_out()
-            self._take_out(
-                placed_module
-                for number, placed_modules in self._placed.items()
-                if number != rank
-                for placed_module in placed_modules
-            )
+            self._take_out(self._of_others(rank))
         elif guest and [placed_module.module for placed_module in guest] == [
             placed_module.module for placed_module in self._guest
         ]:
@@ -318,6 +308,9 @@ class Modules:
                     others.append(PlacedModule(module, slide))
         self._others = tuple(others)
         self._take_out(others)
+
+    def _of_others(self, rank: Optional[int]) -> Iterator[PlacedModule]:
+        return (module for number, modules in self._placed.items() if number != rank for module in modules)
 
     def _put_in(self, which: Iterable[PlacedModule]) -> None:
         with unheard(self._target):
