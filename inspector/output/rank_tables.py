@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -26,9 +25,6 @@ from .tables import (
     ranks_text,
     size_text,
 )
-
-if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
-    pass
 
 
 def print_ranks(held: Sequence[Holding], console: Console) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional, Union
 
 from rich.console import Console
 from rich.text import Text
@@ -13,9 +13,6 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..terminal.text import byte_count
 from .listing import Listing
-
-if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
-    pass
 
 LONGEST_RANKS = 30
 MOST_RANK_ROWS = 24
