@@ -1,9 +1,9 @@
 """What migrating a rank would cost if its runtime sent less: page by page, against the pristine originals.
 
 Takes a `Job` and the ranks' payload; reads every page that would move. A page is zero, the same as the original's at
-its place (but for pointers that were rewritten to name the copy, as any process of the job can do again), the same as
-another rank's at its place, or the rank's alone. Predicted times are of a link's bandwidth and
-latency alone: packing is not counted.
+its place, the same as another rank's at its place, or the rank's alone. Pointers that were rewritten to name the copy
+don't count: any process of the job can rewrite them. Predicted times are of a link's bandwidth and latency alone:
+packing is not counted.
 """
 
 from __future__ import annotations

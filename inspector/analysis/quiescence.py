@@ -1,8 +1,8 @@
 """Whether a process whose runtime publishes no calls stands still: no message may wait for a rank in its queues.
 
 Takes a job whose ranks' calls were read from their stacks; gives the reason why ranks that wait may still be let go on,
-"" if there is none. Such a runtime hands messages out between the turns of ranks: while one runs, those of all others
-lie where no reader sees them. So no rank may run, and the runtime must have had time to hand out what there was.
+"" if there is none. Such a runtime hands out messages between the turns of ranks: while one rank runs, no reader sees
+the others' messages. So no rank may run, and the runtime must have had time to hand out what there was.
 """
 
 from __future__ import annotations

@@ -87,10 +87,10 @@ class Waits:
     """`peers`: a waiting rank and the rank, or the first of several, without which it can't go on.
 
     In a collective that is the rank whose message it needs next. `cycles` never end by themselves. `untold`: ranks that
-    wait for one of a communicator whose members are not known. `standstill`: the job's ranks that have not exited, if
+    wait for a member of an unreadable communicator. `standstill`: the job's ranks that have not exited, if
     every one of them is blocked.
-    `unknown`: ranks with an argument of their call unknown, and why. `unsure`: what would be cycles if it were known
-    that no message is on its way, and why that is not known. `members` are of the communicators that are known.
+    `unknown`: ranks with an argument of their call unknown, and why. `unsure`: cycles
+    if no message is on its way, and why that is not known. `members` are of the communicators that are known.
     """
 
     peers: dict[int, int]

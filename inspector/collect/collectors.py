@@ -1,9 +1,9 @@
 """`inspector report|stacks|waits --mpi`: a collector on each node under the site's own MPI launcher, one answer of all.
 
-Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Of those that need
-the same debug information one is asked to parse it, and it is handed round, so that not every node parses the same
-files; findings are merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their
-own: whichever dies or hangs on a node, its part is reported as missing, and the rest is reported in bounded time.
+Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Several may
+need the same debug information: one parses it, and hands it round. Findings are merged on the way to the first in a
+tree. What reads, and what speaks by MPI, are processes of their own: if one dies or hangs on a node, its part is
+reported as missing, and the rest is reported in bounded time.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class Collector(Generic[Kind]):
         return self._began + self._timeout * HAND if self._waits else self._reads_until
 
     def _take(self, message: Union[BuildIds, Declared, CollectedPart[Kind], LostWorker]) -> None:
-        """What the reader tells: what it needs, what it was asked to parse, and then what it has found."""
+        """Take a message of the reader: which files it needs, files that it has parsed, at last its findings."""
         if isinstance(message, LostWorker):
             sentence = f"{self._whose(self.place)} does not answer: what reads there {message.reason}"
             self._pieces[self.place] = CollectedPart(self._reading.kind(problems=(sentence,)))

@@ -1,8 +1,8 @@
 """Stacks of all processes of a job, for very many ranks: `inspector stacks --mpi`.
 
 Takes the members that `pieglobalsfind.jobs.members` has found; reads each one's stacks and merges them. Of a rank only
-its number, its process and how often it had moved are kept, as packed numbers: of several processes that know it, the
-one where it is describes it.
+its number, its process and how often it had moved are kept, as packed numbers: if several processes know it,
+the one where it is describes it.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool)
 
 
 def places_of(ranks: Sequence[Rank]) -> RankPlaces:
-    """Where a process has its ranks, and where those are that have left it."""
+    """Where a process's ranks are, also those that have left it."""
     return RankPlaces(
         array("q", (rank.rank for rank in ranks)),
         array("q", (moves << 1 | is_there for moves, is_there in map(strength, ranks))),

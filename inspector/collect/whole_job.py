@@ -170,7 +170,7 @@ def process_of(opened: Job, pictures: bool) -> ReadProcess:
 
 
 def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
-    """What one process tells, and its report, which is in it."""
+    """The findings of one process, and the report in them."""
     process = process_of(job, pictures)
     findings = with_waits_of(process.findings, [process])
     assert findings.report is not None

@@ -62,7 +62,7 @@ class EventProcess:
 
 @dataclass(frozen=True)
 class EventHeading:
-    """Of which job events are told, how many processes it has, which of them are followed, and what is amiss."""
+    """A job's name, the number of its processes, the processes that are followed, and what is amiss."""
 
     name: str
     count: int

@@ -1,8 +1,8 @@
 """Events in the Trace Event Format, which Perfetto and chrome://tracing open.
 
 Takes notices in the order of time; writes one JSON object: a process of the job is a process of the trace, a rank is a
-thread of it, its stay there a slice, and each migration a slice of its own from which a flow leads to the stay that it
-ends in. What began before the first event or goes on after the last is drawn to there, and says so.
+thread of it, and its stay there a slice. Each migration is a slice, too, and a flow leads from it to the next stay.
+What began before the first event, or goes on after the last, is drawn to there, and says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The heaps of the GNU C library: one for all ranks, which has what they allocate where `malloc` is libc's.
+"""The heaps of the GNU C library: all ranks allocate from them, unless their `malloc` is another one.
 
 Takes a target and the memory that is ranks' own; finds heaps by the allocator's own words (libc_blocks.py). Those of
-threads begin at multiples of 64 MiB (arena.c). A heap is believed only if all its words agree. It knows nothing of
-whose a block is, and keeps no bytes.
+threads begin at multiples of 64 MiB (arena.c). A heap is believed only if all its words agree. It does not
+know which rank owns a block, and keeps no bytes.
 """
 
 from __future__ import annotations

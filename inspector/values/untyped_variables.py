@@ -1,7 +1,7 @@
-"""Variables that debug information does not describe: what a program's symbols say of them: names, places and sizes.
+"""Variables that debug information does not describe: names, places and sizes by the program's symbols.
 
-Takes the program's file; gives variables of unknown type, so that their values are bytes. All of them are such
-in a program without debug information, in others those of the files that were compiled without -g.
+Takes the program's file; gives variables of unknown type, so their values are bytes. They are all variables of a
+program without debug information; in other programs they are those of files that were compiled without -g.
 """
 
 from __future__ import annotations

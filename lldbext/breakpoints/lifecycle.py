@@ -60,7 +60,7 @@ def mark_call(ours: Any, function: str) -> None:
 
 
 def renew(session: Session) -> None:
-    """A process has begun: where the one before had the events' function, this one need not have it."""
+    """Set our breakpoints anew for a process that has begun: the events' function may lie elsewhere, or be missing."""
     if session.process.GetPluginName() in CORE_PLUGINS or not any(True for _ in ours_of(session.target)):
         return
     _delete_ours(session.target)

@@ -67,7 +67,7 @@ class Modules:
     def place(self, moment: ProcessView, rank: int, names: bool = False) -> None:
         """Let LLDB know the code of a rank; costs nothing when it does.
 
-        `names`: its variables are asked for, so that objects that it shares with others have to be its own as well.
+        `names`: its variables are asked for, so it needs its own modules also for objects that it shares with others.
         """
         if not self._made:
             program.add_missing(self._target, moment)

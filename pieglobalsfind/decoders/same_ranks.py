@@ -114,7 +114,7 @@ class KnownRecords:
         return replace(self.table, ranks=with_changes(self.table.ranks, changes)) if changes else self.table
 
     def _records(self, target: Target) -> Sequence[Optional[bytes]]:
-        """The ranks' records, by one read where they lie one after the other, as tables do."""
+        """The ranks' records; one read serves for all if they are consecutive, as in a table."""
         ranks, size = self.table.ranks, self.table.record_size
         first, stride = ranks[0].record, ranks[1].record - ranks[0].record if len(ranks) > 1 else size
         if stride == size and all(rank.record == first + at * stride for at, rank in enumerate(ranks)):

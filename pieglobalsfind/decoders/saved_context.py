@@ -157,7 +157,7 @@ def _is_in_vector(data: bytes, at: int) -> bool:
 
 
 def _types(data: bytes, at: int, step: int) -> Iterator[int]:
-    """What the pairs from one on say they are, in one direction, as far as they look like a vector's."""
+    """The types of a vector's pairs, from one pair on in one direction, as far as they look like a vector's."""
     for place in range(at, at + step * MOST_PAIRS, step):
         if not 0 <= place <= len(data) - 16:
             return

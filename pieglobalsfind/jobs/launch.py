@@ -1,8 +1,8 @@
 """Which processes one launch (charmrun, mpirun, srun) has started, told apart from another launch of the same program.
 
-Takes the processes of this host, and which place each says it has in its job; gives the job's own. The environment
-names a launch, if its launcher says so there; else its processes are those below one launcher, or the fewest below one
-process that are every process of a job once. It reads nothing itself.
+Takes the processes of this host, and which place each says it has in its job; gives the job's own. A launcher
+may name the launch in the environment. Else its processes are those below one launcher, or the fewest below one process
+that make a whole job. It reads nothing itself.
 """
 
 from __future__ import annotations

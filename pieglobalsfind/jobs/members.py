@@ -192,7 +192,7 @@ def identity(pid: int) -> Optional[MemberIdentity]:
 
 
 def by_id(job_id: str, asked: str) -> Members:
-    """All processes of this host whose registry names the job; of those that share one, the one that it names."""
+    """All processes of this host whose registry names the job; if several share one, the process that it names."""
     identities = {
         pid: member_identity
         for pid in pids()

@@ -108,7 +108,7 @@ def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
 
 
 def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, int]) -> list[Actor]:
-    """Those that have a context, which has them."""
+    """The actors with a context that points back to them."""
     addresses = list(listed.values())
     actors = words_of(target, addresses, ACTOR_WORDS, FEWEST_WORDS)
     found_at = (_context_at(target, library, address, words) for address, words in zip(addresses, actors))

@@ -33,7 +33,7 @@ OUTERMOST = (1 << 12, 1 << 14, 1 << 16)  # bytes of a stack that are searched fo
 
 @dataclass(frozen=True)
 class Loaded:
-    """An object in the loader's list: its entry there, where it is, its file's name, what its headers say."""
+    """An object in the loader's list: its entry there, its first address, its file's name, its headers."""
 
     entry: int
     base: int

@@ -109,9 +109,9 @@ class Requests:
         )
 
     def _members_of(self, communicator: int) -> Iterator[int]:
-        """The ranks in a communicator, in its order, -1 of one that has ended; a group has a std::vector of actors.
+        """The ranks in a communicator, in its order, -1 for an ended one; a group has a std::vector of actors.
 
-        In one of all ranks, where each that lives has its own number, so had those that have ended.
+        If a communicator has all ranks, and each living rank is at the place of its number, so were the ended ones.
         """
         (words,) = words_of(self._target, [communicator], OBJECT_WORDS, FEWEST_WORDS)
         group = next((word for word in words[1:] if self._class_of(word) == GROUP), 0)

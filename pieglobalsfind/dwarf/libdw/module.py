@@ -88,7 +88,7 @@ class Module:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the files which this one names for its units, and which lack them."""
+        """Files that this one names for its units, but that lack them or are not there."""
         bare = (unit.skeleton for unit in self.units() if unit.is_skeleton and unit.die is unit.skeleton)
         return tuple(self._own_string(die, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for die in bare)
 
