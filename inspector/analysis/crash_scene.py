@@ -127,12 +127,12 @@ class ThreadStacks:
                 continue
             pointer = frames[at].stack_pointer
             try:
-                got = fatal_signal(processor, memory, pointer, blocked)
+                fatal = fatal_signal(processor, memory, pointer, blocked)
                 blocked = mask_before(processor, memory, pointer)
             except MemoryUnreadable:
                 break
-            if got is not None:
-                signal = FatalSignal(tid, got.number, got.code, got.address)
+            if fatal is not None:
+                signal = FatalSignal(tid, fatal.number, fatal.code, fatal.address)
                 stack = ThreadStack(frames, memory, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
         return stack
 

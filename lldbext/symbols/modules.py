@@ -72,7 +72,7 @@ class Modules:
         if not self._made:
             program.add_missing(self._target, moment)
         wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
-        if any(runs_original(moment.rank(rank), of) for of in moment.table.objects):
+        if any(runs_original(moment.rank(rank), elf_object) for elf_object in moment.table.objects):
             self.failures.add(ORIGINAL_IN_USE)
         if self._placed.get(rank) != wanted:
             self.drop(rank)
@@ -147,16 +147,16 @@ class Modules:
 
     def _as_guest(self, moment: ProcessView, rank: int) -> tuple[PlacedModule, ...]:
         """The guests at a rank's copies; nothing if it has modules, or can only be shown by some of its own."""
-        image = moment.rank(rank)
-        if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
+        image, objects = moment.rank(rank), moment.table.objects
+        if rank in self._placed or any(self._lies_apart(moment, rank, elf_object) for elf_object in objects):
             return ()
         placed = []
-        for of in moment.table.objects:
-            slide = slide_in(image, of)
-            if slide is not None and has_copy(image, of):
-                module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
+        for elf_object in objects:
+            slide = slide_in(image, elf_object)
+            if slide is not None and has_copy(image, elf_object):
+                module = self._guests.get(elf_object.index) or self._make(moment, rank, elf_object, GUESTS)
                 if module is not None:
-                    self._guests[of.index] = module
+                    self._guests[elf_object.index] = module
                     placed.append(PlacedModule(module, slide))
         return tuple(placed)
 
@@ -206,13 +206,13 @@ class Modules:
 
     def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[PlacedModule]:
         placed = []
-        for of in moment.table.objects:
-            slide, shared = slide_in(moment.rank(rank), of), not has_copy(moment.rank(rank), of)
-            if slide is None or (shared and not (names and self._lies_apart(moment, rank, of))):
+        for elf_object in moment.table.objects:
+            slide, shared = slide_in(moment.rank(rank), elf_object), not has_copy(moment.rank(rank), elf_object)
+            if slide is None or (shared and not (names and self._lies_apart(moment, rank, elf_object))):
                 continue
-            module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
+            module = self._made.get((rank, elf_object.index)) or self._make(moment, rank, elf_object)
             if module is not None:
-                self._made[rank, of.index] = module
+                self._made[rank, elf_object.index] = module
                 placed.append(PlacedModule(module, slide, shared))
         return placed
 
@@ -260,7 +260,7 @@ class Modules:
     def _take_originals_out(self, moment: ProcessView, instead: Iterable[PlacedModule]) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries again."""
         own = {placed_module.module.file.basename for placed_module in instead}
-        out = (
+        hidden = (
             elf_object
             for elf_object in moment.table.objects
             if Path(elf_object.path).name in own or elf_object.index in self._refused
@@ -268,15 +268,15 @@ class Modules:
         first = moment.table.ranks[:1]
         paths = {
             elf_object.path: elf_object
-            for elf_object in out
+            for elf_object in hidden
             if elf_object.privatized and not any(runs_original(rank, elf_object) for rank in first)
         }
         slides: set[Optional[int]] = set()
         for module in self._target.modules:
-            of = paths.get(str(module.file.fullpath))
-            if of is not None:
-                self._originals[of.index] = PlacedModule(module, of.load_bias)
-            if of is not None or str(module.file.fullpath) in moment.copy_paths:
+            elf_object = paths.get(str(module.file.fullpath))
+            if elf_object is not None:
+                self._originals[elf_object.index] = PlacedModule(module, elf_object.load_bias)
+            if elf_object is not None or str(module.file.fullpath) in moment.copy_paths:
                 slides.add(slide_of(module, self._target))
                 self._target.RemoveModule(module)
         for placed_module in (
@@ -312,14 +312,14 @@ class Modules:
     def _of_others(self, rank: Optional[int]) -> Iterator[PlacedModule]:
         return (module for number, modules in self._placed.items() if number != rank for module in modules)
 
-    def _put_in(self, which: Iterable[PlacedModule]) -> None:
+    def _put_in(self, placed: Iterable[PlacedModule]) -> None:
         with unheard(self._target):
-            for placed_module in which:
+            for placed_module in placed:
                 self._target.AddModule(placed_module.module)
                 self._target.SetModuleLoadAddress(placed_module.module, placed_module.slide)
 
-    def _take_out(self, which: Iterable[PlacedModule]) -> None:
-        for placed_module in which:
+    def _take_out(self, placed: Iterable[PlacedModule]) -> None:
+        for placed_module in placed:
             self._target.RemoveModule(placed_module.module)
 
 

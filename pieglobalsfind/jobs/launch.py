@@ -53,9 +53,8 @@ def launch_of(pid: int, by_pid: Mapping[int, HostProcess], place_of: PlaceOf) ->
         for host_process in by_pid.values()
         if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
     }
-    places = {
-        process: its for process in alike | {pid} for its in (place_of(process),) if its and its.count == place.count
-    }
+    positions = {process: place_of(process) for process in alike | {pid}}
+    places = {process: at for process, at in positions.items() if at and at.count == place.count}
     name = own.launch or step_of(own)
     if name:
         firsts = first_of_each(places, by_pid, places)

@@ -262,10 +262,10 @@ class Walker:
         inner, library = "", None
         for pc in pcs:
             owner = self._translator.owner(pc)
-            mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
+            is_own = owner.rank in (rank.rank, None)  # all ranks may use one copy
             calls = self._code.calls(pc)
             is_program = owner.object is not None and self._table.objects[owner.object].is_program
-            if mine and is_program and not is_call(calls[-1].function, inner):
+            if is_own and is_program and not is_call(calls[-1].function, inner):
                 own = own_call(calls)
                 if own is not None:
                     return own

@@ -139,10 +139,10 @@ class _Reader:
     def _element(self, index: int) -> _Reading:
         """The element's record, and which rank it ran while the record did not change."""
         place = RecordTable(self._elements.address + index * self._elements.stride, 1, self._elements.stride)
-        mine = [rank for rank in self._table.ranks if rank.processing_element == index and rank.state != MIGRATED_OUT]
+        ranks = [rank for rank in self._table.ranks if rank.processing_element == index and rank.state != MIGRATED_OUT]
         (before,) = self._records(ElementLoadRecord, place)
         for _ in range(TRIES):
-            runs = self._running(mine)
+            runs = self._running(ranks)
             (after,) = self._records(ElementLoadRecord, place)
             if after == before:
                 break

@@ -229,9 +229,9 @@ class Requests:
         if not words or not self._class_of(activity).startswith(ACTIVITY):
             return None
         for sender, receiver in zip(words, words[1:]):
-            mine, other = (sender, receiver) if sends else (receiver, sender)
-            if mine == own.address and (other == 0 or other in self._addresses):
-                return other != 0
+            near, far = (sender, receiver) if sends else (receiver, sender)
+            if near == own.address and (far == 0 or far in self._addresses):
+                return far != 0
         return True
 
 
