@@ -115,7 +115,7 @@ class Walker:
             left, alone = list(ranks[first : first + GROUP]), 1
             while left:
                 alike = self._alike(left)
-                yield from ((rank, alike[rank.rank]) for rank in left if rank.rank in alike)
+                yield from ((rank, UnwoundStack(rank.rank, alike[rank.rank])) for rank in left if rank.rank in alike)
                 left = [rank for rank in left if rank.rank not in alike]
                 for rank in left[:alone]:
                     yield rank, self._stack_or_why(rank)
@@ -128,24 +128,19 @@ class Walker:
         except RanklensError as error:
             return error
 
-    def _alike(self, ranks: Sequence[Rank]) -> dict[int, UnwoundStack]:
-        """Of suspended ranks those whose stacks were met before, and that stood still while all were read."""
+    def _alike(self, ranks: Sequence[Rank]) -> dict[int, tuple[Call, ...]]:
+        """The calls of suspended ranks whose stacks were met before, and that stood still while all were read."""
         if not self._shapes:
             return {}
         if not self._target.is_live:
-            calls_of = recognized(self._target, self._contexts, ranks, self._shapes)
-            return {rank: UnwoundStack(rank, calls) for rank, calls in calls_of.items()}
+            return recognized(self._target, self._contexts, ranks, self._shapes)
         published = [rank for rank in ranks if rank.record]
         before = records_now(self._target, self._table, published)
         now = self._as_recorded(published, before)
         calls_of = recognized(self._target, self._contexts, now, self._shapes)
         wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in calls_of]
         after = records_now(self._target, self._table, [rank for rank, _ in wanted])
-        return {
-            rank.rank: UnwoundStack(rank.rank, calls_of[rank.rank])
-            for (rank, record), later in zip(wanted, after)
-            if later == record
-        }
+        return {rank.rank: calls_of[rank.rank] for (rank, record), later in zip(wanted, after) if later == record}
 
     def _as_recorded(self, ranks: Sequence[Rank], records: Sequence[Optional[bytes]]) -> list[Rank]:
         recorded = []
@@ -181,12 +176,10 @@ class Walker:
 
     def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
         address, size = window(rank, registers, self._shapes)
-        if not size:
-            return None
-        try:
-            return met_before(self._shapes, rank, registers, self._target.read(address, size))
-        except MemoryUnreadable:
-            return None
+        if size:
+            with suppress(MemoryUnreadable):
+                return met_before(self._shapes, rank, registers, self._target.read(address, size))
+        return None
 
     def frames(
         self, registers: Mapping[int, int], stack: Region, is_call: bool
