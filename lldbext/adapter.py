@@ -1,8 +1,8 @@
-"""`ranklens-lldb-dap`: LLDB's adapter for editors, in which the selected frame's rank is the one that names mean.
+"""`ranklens-lldb-dap`: LLDB's adapter for editors; names mean the variables of the selected frame's rank.
 
-Takes the Debug Adapter Protocol on standard input and output, and starts lldb-dap. Messages pass as they are, but for
-two: an expression is evaluated while LLDB has the variables of that frame's rank alone, and a stack's frames of the MPI
-runtime are marked as subtle, so that an editor folds them. Nothing of LLDB's is imported here.
+Takes the Debug Adapter Protocol on standard input and output, and starts lldb-dap. Messages pass as they are, with
+two exceptions: an expression is evaluated while LLDB has the variables of that frame's rank alone, and frames of the
+MPI runtime are marked as subtle, so that an editor folds them. Nothing of LLDB's is imported here.
 Specification: microsoft.github.io/debug-adapter-protocol.
 """
 

@@ -33,8 +33,8 @@ from ..job.stacks import label
 class Scene:
     """What a diagnosis is made from: `frames` innermost first, and the calls at each, inlined ones first.
 
-    The innermost frame is the one that the signal interrupted. `handler` is the function that was called for it,
-    `later` what followed, "" where the process ended by it.
+    The innermost frame is the one that the signal interrupted. `handler` is the function that handled it, `later`
+    what followed, "" where the process ended by it.
     """
 
     job: Job

@@ -38,7 +38,7 @@ class Report:
 
     `waits` is None where nothing is known of them, `communicators` are those in which ranks wait. `places`: the
     innermost calls of the ranks that others wait for, as far as they could be read. `load`: None where nothing
-    counts it. `held`: by which debuggers its processes are, which alone know of signals that they hold back.
+    counts it. `held`: debuggers that hold its processes: they alone know of signals that they hold back.
     """
 
     subject: Subject

@@ -70,7 +70,7 @@ class Collective:
 
     @property
     def of_all(self) -> bool:
-        """Whether each rank in it needs something of every other, so that none leaves it before all have come."""
+        """Whether no rank leaves it before all have come: each needs something of every other."""
         return self.call in ALL_FOR_ALL
 
 

@@ -167,7 +167,7 @@ class Collector(Generic[Kind]):
     # ---- time ----
 
     def _until(self, level: int) -> float:
-        """Who is farther from the leaves waits longer, or what others report of those they wait for comes too late."""
+        """Collectors farther from the leaves wait longer: nearer ones have yet to report which of theirs are silent."""
         return self._began + self._timeout * (HAND + 1 + level / PATIENCE)
 
     # ---- words ----

@@ -155,7 +155,7 @@ def work_and_end(work: Callable[[Channel], object], channel: Channel, starter: i
 
 
 def end_with(starter: int) -> None:
-    """This process ends when the one that has started it does, whatever it is doing then (prctl(2))."""
+    """End this process as soon as its parent ends, whatever it is doing then (prctl(2))."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != starter:
         os._exit(1)

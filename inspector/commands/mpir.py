@@ -1,7 +1,7 @@
 """`inspector mpir`: parallel debuggers find the processes of a job whose launcher does not tell them, such as charmrun.
 
-Takes a job; finds its processes on this host, or on all by a launcher that tells tools by PMIx, and becomes `rankmpir`,
-which publishes them as MPIR has it. It reads nothing else of the job, and stops nothing.
+Takes a job; finds its processes on this host, or on all hosts if the launcher answers tools by PMIx. It becomes
+`rankmpir`, which publishes them as MPIR has it. It reads nothing else of the job, and stops nothing.
 """
 
 from __future__ import annotations

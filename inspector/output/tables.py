@@ -49,7 +49,7 @@ def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], st
 
 
 def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]], console: Console) -> None:
-    """A column for each name, or, where a terminal is too narrow for that, all in one that is folded."""
+    """A column for each name; if the terminal is too narrow, one folded column for all."""
     wide = console.width >= WIDE
     table = Listing(("ranks", *names), range(1, len(names) + 1)) if wide else Listing(("ranks", "of which"))
     for cells, ranks in by_cells(rows).items():

@@ -47,7 +47,7 @@ NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 @dataclass
 class Uses:
-    """By variable's address: the functions that store to it, and those that take its address, sorted by name."""
+    """By a variable's address: the functions that store to it, and those that take it, sorted by name."""
 
     writers: dict[int, set[str]] = field(default_factory=dict)
     takers: dict[int, set[str]] = field(default_factory=dict)

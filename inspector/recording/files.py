@@ -127,7 +127,7 @@ def perfetto(recording: Recording, name: str) -> Iterator[str]:
 
 
 def _slices(recording: Recording, rank: int) -> Iterator[Row]:
-    """A call is one slice for as long as it, and those that led to it, were on the stack of each sample."""
+    """A call is one slice as long as all samples have it, below the same callers."""
     open_calls: list[tuple[Call, float]] = []
     last = 0.0
     for start, end, stack in recording.stretches(rank):

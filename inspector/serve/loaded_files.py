@@ -34,8 +34,8 @@ LARGEST_VDSO = 1 << 16  # bytes; it has a few pages
 class LoadedFile:
     """A program or library as the system's loader placed it. `name` is where it can be opened.
 
-    `path` is the target's name for it, `base` its first byte, `bias` what was added to its addresses, `dynamic` where
-    its dynamic section is, `has_thread_locals` whether it has a segment of thread-local variables.
+    `path` is the target's name for it, `base` the address of its first byte, `bias` its load bias, `dynamic` the
+    address of its dynamic section; `has_thread_locals`: it has a segment of thread-local variables.
     """
 
     name: str

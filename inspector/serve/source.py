@@ -136,7 +136,7 @@ class ServedJob:
             self._holders.append(holder)
 
     def let_go(self, holder: object) -> None:
-        """The last holder's lets the job go on."""
+        """Let the job go on, after the last holder has called it."""
         self._holders = [other for other in self._holders if other is not holder]
         if not self._holders and self.is_live:
             self._release()

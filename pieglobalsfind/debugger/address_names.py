@@ -40,7 +40,7 @@ class Addresses:
         return cls(copies, plain, tuple((rebase.copy, rebase.copy + rebase.size) for rebase in _rebased(focus)))
 
     def in_focus(self, address: int) -> Optional[int]:
-        """The address that has the name of this one in the debugger's symbols, None if this one has no name."""
+        """The address in focus with the same name in the debugger's symbols; None if the address has no name."""
         if any(address in region for region in self.plain):
             return None
         for start, end, distance in self.copies:

@@ -90,7 +90,7 @@ class KnownRecords:
     def at_moment(self, target: Target, is_known: IsKnown = _is_unknown) -> Optional[RankTable]:
         """The table as it is in `target`, None if the registry has changed, or can't be read.
 
-        A rank that was suspended and is so now is as it was then, if `is_known(its number, its context)`.
+        A rank that is suspended now as before is taken as unchanged, if `is_known(its number, its context)`.
         """
         order = "little" if self.table.byte_order == "<" else "big"
         (generation,) = read_many(target, [(self.generation, WORD)])

@@ -319,9 +319,9 @@ class Variable(NamedTuple):  # a dataclass takes five times as long to make, and
     """A variable of static storage.
 
     `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
-    static). `address` is the vaddr in its file, None for a thread-local one, which has `tls_offset` in its module's
-    block instead, and for a struct of globals, which each rank has wherever it told. `block` names the Fortran common
-    block. `file` is as DWARF names it; `size` is in bytes.
+    static). `address` is the vaddr in its file. It is None for a thread-local variable, which has `tls_offset` in its
+    module's block instead, and for a struct of globals: its rank published the address. `block` names the Fortran
+    common block. `file` is as DWARF names it; `size` is in bytes.
     """
 
     name: str

@@ -69,7 +69,7 @@ def nominal(rank: Rank) -> Rank:
 
 
 def nominal_place(rank: Rank, objects: Sequence[Object], address: int) -> Optional[int]:
-    """Where the rank's copy has what its code uses at an address, None where that is the same place."""
+    """Where the rank's copy has the variable that its code uses at an address; None if that is the same place."""
     for placement in rank.placements:
         if isinstance(placement, Redirect) and 0 <= address - placement.storage < placement.size:
             original = placement.original + address - placement.storage

@@ -166,7 +166,7 @@ class Walker:
         return walked
 
     def shape_now(self, rank: Rank) -> Optional[StackShape]:
-        """The shape that a suspended rank's stack has, if it is one of those that were met last."""
+        """The shape of a suspended rank's stack, if it is among the last shapes."""
         registers = self._contexts.saved(rank)
         address, size = window(rank, registers, self._shapes)
         if not size:

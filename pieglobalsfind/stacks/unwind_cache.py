@@ -1,8 +1,8 @@
 """Recognizes a rank's stack as one that was walked already, on another rank: the same calls at the same distances.
 
-Takes what a whole walk used: the words that it read and the registers that it began with. Another rank whose words
-mean the same (a place in its own copy instead of the other's, a place in its own stack) has the same calls, so one
-comparison replaces a walk. It reads nothing and knows no unwind rule but what the walk hands over.
+Takes what a whole walk used: the words that it read and the registers that it began with. If another rank's words
+mean the same in its own copy and its own stack, it has the same calls: one comparison replaces a walk. It reads nothing
+and knows no unwind rule but what the walk hands over.
 """
 
 from __future__ import annotations

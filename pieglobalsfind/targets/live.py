@@ -115,7 +115,7 @@ class LiveTarget(Process):
         return sparse_bytes(address, size, backed, self._read_by_call)
 
     def _is_mapped(self, address: int, size: int) -> bool:
-        """By the map as it was once, or, if that does not have it, as it is now."""
+        """By a map that was read before; if that does not have it, by the map as it is now."""
         if not covered(self._known_maps, address, size):
             self._known_maps = [(mapping.start, mapping.end) for mapping in self.maps()]
         return covered(self._known_maps, address, size)

@@ -72,8 +72,8 @@ class Standstill:
     def skew(self) -> float:
         """Return how many seconds the last process ran on after the first one.
 
-        From the request on a thread runs nothing more of the program: one that has a processor is interrupted at once,
-        and one that waits for a processor stops before it gets back to the program (ptrace(2), PTRACE_INTERRUPT).
+        After the request a thread runs nothing more of the program (ptrace(2), PTRACE_INTERRUPT): on a processor it is
+        interrupted at once, else it stops before it gets back to the program.
         """
         return max(self.asked.values(), default=0.0) - min(self.asked.values(), default=0.0)
 

@@ -1,8 +1,8 @@
 """Stacks and saved registers of SimGrid's actors, by what their contexts hold, for each way of switching.
 
 Takes actors with their contexts; gives for each its stack, and where its registers are saved. A context has the stack's
-lowest address before the factory that made it, and after those what its kind saves: the stack pointer (raw, boost) or a
-ucontext_t that names the stack. Actors that are kernel threads have none of these.
+lowest address, then the factory that made it, then what its kind saves: the stack pointer (raw, boost) or a ucontext_t
+that names the stack. Actors that are kernel threads have none of these.
 """
 
 from __future__ import annotations
