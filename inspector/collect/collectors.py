@@ -128,7 +128,7 @@ class Collector(Generic[Kind]):
             return Gathered(None, piece.name, piece.count)
         problems = tuple(self._silence(*silence) for silence in piece.silent)
         if self._lost is not None:
-            problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
+            problems += (f"the other collectors no longer answer: MPI {self._lost.reason}",)
         findings = replace(piece.findings, problems=(*piece.findings.problems, *problems))
         self._is_whole = not problems
         return whole(piece, findings)
