@@ -10,9 +10,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader, word
+from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import Target, read_many, read_or_none
+from pieglobalsfind.target import Target, read_many, read_or_none, word_at
 
 GROUPS, GROUPS_SMP = "Cpv__groupTable_", "Cpv_addr__groupTable_"
 ARRAY, ELEMENT = "_ZTV7CkArray", "_ZTV6TCharm"
@@ -52,11 +52,11 @@ def group_tables(target: Target, loader: Loader) -> Iterator[int]:
     try:
         if smp is None:
             if single is not None:
-                yield word(target, single)
+                yield word_at(target, single)
             return
-        pointers = word(target, smp)
+        pointers = word_at(target, smp)
         for number in range(MOST_ELEMENTS):
-            yield word(target, word(target, pointers + 8 * number))
+            yield word_at(target, word_at(target, pointers + 8 * number))
     except MemoryUnreadable:
         return
 
