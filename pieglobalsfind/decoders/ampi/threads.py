@@ -66,7 +66,7 @@ def find_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
 ) -> Optional[dict[int, Union[AmpiThread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
-    placed = placed_elements(target, loader)
+    placed = placed_elements(target, loader).values()
     living = living_threads(target, maps, loader, [words for _, words in placed])
     if living is None:
         return None

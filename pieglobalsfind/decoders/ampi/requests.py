@@ -1,0 +1,149 @@
+"""What AMPI's ranks wait for, by the requests that AMPI itself keeps: also where no argument of a call is known.
+
+Takes a target and its table; gives for a rank in a call the peer, the tag and the communicator. AMPI posts a request
+for each blocking receive, too, and marks those that a call waits for. A request is believed if it is of a class of
+requests and has in itself the number by which the rank's list of requests has it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Optional
+
+from pieglobalsfind.decoders.ampi.elements import VTABLE, of_form, placed_elements
+from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
+from pieglobalsfind.decoders.ampi.stripped import find_stripped
+from pieglobalsfind.decoders.mpi_constants import AMPI
+from pieglobalsfind.model import Awaited, Rank, RankTable, Waiting
+from pieglobalsfind.target import Target, read_many, read_or_none
+
+PARENT = "_ZTV10ampiParent"  # a rank's own element, which points to its TCharm
+RECEIVE, SEND, SYNCHRONOUS_SEND = "_ZTV4IReq", "_ZTV7SendReq", "_ZTV8SsendReq"
+CLASSES = (RECEIVE, SEND, SYNCHRONOUS_SEND, "_ZTV7RednReq", "_ZTV9GatherReq", "_ZTV10GathervReq", "_ZTV6ATAReq",
+           "_ZTV4GReq", "_ZTV6GPUReq")  # fmt: skip
+# AmpiRequest of Charm++ 7 and 8 from `tag` on, which is in the order of MPI_Status: tag, source (or destination),
+# communicator, its own number, whether it is complete, whether a call waits for it; the destination of an SsendReq
+FIELDS_AT = 24
+FIELDS = struct.Struct("<4i2?2xi")
+REQUEST_SIZE = FIELDS_AT + FIELDS.size
+MOST_REQUESTS = 1 << 20  # of a rank
+NEED_ONE = ("MPI_Waitany", "MPI_Waitsome")
+ANY, NONE = -1, -2  # Waiting.peer and .tag
+OF_COLLECTIVE = "source or destination (a collective's request does not name it)"
+SEVERAL = "source or destination (its requests are of several communicators)"
+
+
+@dataclass(frozen=True)
+class AmpiRequest:
+    """A request: `other` is the source of a message that is received, the destination of one that `is_sent`.
+
+    Numbers are AMPI's; `other` is None for a request of a collective.
+    """
+
+    other: Optional[int]
+    tag: int
+    communicator: int
+    is_sent: bool
+    is_complete: bool
+
+
+class AmpiRequests:
+    """The requests that the calls of one moment's ranks wait for."""
+
+    def __init__(self, target: Target, table: RankTable) -> None:
+        self._target = target
+        self._table = table
+
+    def waiting(self, rank: Rank, call: str) -> Optional[Waiting]:
+        """What a rank waits for that is in a call; None if AMPI has no request for it."""
+        requests = self._blocked.get(rank.rank, [])
+        left = [request for request in requests if not request.is_complete]
+        needs_one = call in NEED_ONE and len(requests) > 1
+        if not left or (needs_one and len(left) < len(requests)):
+            left = requests[:1]  # the rank only waits for its turn
+        if not left:
+            return None
+        left.sort(key=lambda request: request.communicator != AMPI.world)
+        communicator = left[0].communicator
+        alike = [request for request in left if request.communicator == communicator]
+        if needs_one and len(alike) < len(left):
+            return Waiting(call, unknown=SEVERAL)
+        first, *others = (_awaited(request, rank.rank) for request in alike)
+        in_world = communicator in (AMPI.world, AMPI.own) and first.peer >= 0
+        unknown = OF_COLLECTIVE if any(request.other is None for request in alike) else ""
+        is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
+        waiting = Waiting(call, first.peer, first.tag, communicator, in_world, unknown, is_sent, tuple(others))
+        return replace(waiting, needs_one=needs_one and bool(others))
+
+    def read(self) -> None:
+        """Read all that `waiting` needs."""
+        self._blocked  # noqa: B018
+
+    @cached_property
+    def _blocked(self) -> Mapping[int, list[AmpiRequest]]:
+        """By rank, the requests that a call of its waits for."""
+        maps = self._target.maps()
+        loader = find_loader(self._target, maps) or find_stripped(self._target, maps)
+        if loader is None:
+            return {}
+        tables = {name: loader.elf.symbol(name) for name in CLASSES}
+        classes = {table + VTABLE.start: name for name, table in tables.items() if table is not None}
+        parents = self._parents(loader)
+        at = next((at for words in parents.values() for at in self._places(words, classes)), None)
+        if at is None:
+            return {}
+        return {rank: self._requests(words[at : at + 3], classes) or [] for rank, words in parents.items()}
+
+    def _parents(self, loader: Loader) -> dict[int, tuple[int, ...]]:
+        """By rank, the words of its ampiParent."""
+        ranks = {rank.thread: rank.rank for rank in self._table.ranks if rank.thread}
+        owners = {
+            address: ranks[word]
+            for address, (_, words) in placed_elements(self._target, loader).items()
+            for word in words
+            if word in ranks
+        }
+        parents = placed_elements(self._target, loader, PARENT).values()
+        return {owners[word]: words for _, words in parents for word in words if word in owners}
+
+    def _places(self, words: Sequence[int], classes: Mapping[int, str]) -> Iterator[int]:
+        """Where among the words a list of requests is that has any."""
+        return (at for at in range(len(words) - 2) if self._requests(words[at : at + 3], classes))
+
+    def _requests(self, vector: Sequence[int], classes: Mapping[int, str]) -> Optional[list[AmpiRequest]]:
+        """The requests in a list that a call waits for; None if it has no request, or is no list of them."""
+        if not of_form(vector, MOST_REQUESTS):
+            return None
+        held = read_or_none(self._target, vector[0], vector[1] - vector[0])
+        pointers = struct.unpack(f"<{len(held) // 8}Q", held) if held else ()
+        numbered = [(number, pointer) for number, pointer in enumerate(pointers) if pointer]
+        contents = read_many(self._target, [(pointer, REQUEST_SIZE) for _, pointer in numbered])
+        requests = []
+        for (number, _), data in zip(numbered, contents):
+            name = classes.get(int.from_bytes((data or b"")[:8], "little"))
+            if data is None or name is None:
+                return None
+            tag, other, communicator, own_number, is_complete, is_blocked, destination = FIELDS.unpack_from(
+                data, FIELDS_AT
+            )
+            if own_number != number:
+                return None
+            if is_blocked:
+                other = destination if name == SYNCHRONOUS_SEND else other
+                is_message = name in (RECEIVE, SEND, SYNCHRONOUS_SEND)
+                requests.append(
+                    AmpiRequest(other if is_message else None, tag, communicator, name != RECEIVE, is_complete)
+                )
+        return requests if numbered else None
+
+
+def _awaited(request: AmpiRequest, own: int) -> Awaited:
+    if request.other is None:
+        return Awaited(NONE, NONE, is_sent=False)
+    peer = {AMPI.any_source: ANY, AMPI.no_process: NONE}.get(request.other, request.other)
+    # AMPI's collectives send messages with tags above all of the user's
+    tag = ANY if request.tag == AMPI.any_tag else NONE if request.tag > AMPI.any_tag else request.tag
+    return Awaited(own if request.communicator == AMPI.own and peer >= 0 else peer, tag, request.is_sent)
