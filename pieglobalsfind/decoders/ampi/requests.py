@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Optional
 
+from pieglobalsfind.decoders.ampi.communicators import Members, communicators_of
 from pieglobalsfind.decoders.ampi.elements import VTABLE, of_form, placed_elements
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
@@ -56,6 +57,8 @@ class AmpiRequests:
     def __init__(self, target: Target, table: RankTable) -> None:
         self._target = target
         self._table = table
+        self._addresses: dict[int, int] = {}  # of the ranks' ampiParents
+        self._communicators: dict[int, Members] = {}  # of ranks that wait in another than MPI_COMM_WORLD
 
     def waiting(self, rank: Rank, call: str) -> Optional[Waiting]:
         """What a rank waits for that is in a call; None if AMPI has no request for it."""
@@ -66,21 +69,35 @@ class AmpiRequests:
             left = requests[:1]  # the rank only waits for its turn
         if not left:
             return None
-        left.sort(key=lambda request: request.communicator != AMPI.world)
-        communicator = left[0].communicator
-        alike = [request for request in left if request.communicator == communicator]
-        if needs_one and len(alike) < len(left):
+        known = [request for request in (self._in_world(rank.rank, request) for request in left) if request is not None]
+        numbers = {request.communicator for request in left}
+        if (needs_one and 0 < len(known) < len(left)) or (not known and len(numbers) > 1):
             return Waiting(call, unknown=SEVERAL)
-        first, *others = (_awaited(request, rank.rank) for request in alike)
-        in_world = communicator in (AMPI.world, AMPI.own) and first.peer >= 0
+        alike = known or left
+        first, *others = map(_awaited, alike)
         unknown = OF_COLLECTIVE if any(request.other is None for request in alike) else ""
         is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
+        in_world, communicator = bool(known) and first.peer >= 0, alike[0].communicator
         waiting = Waiting(call, first.peer, first.tag, communicator, in_world, unknown, is_sent, tuple(others))
         return replace(waiting, needs_one=needs_one and bool(others))
 
+    def _in_world(self, rank: int, request: AmpiRequest) -> Optional[AmpiRequest]:
+        """The request with the other's number in MPI_COMM_WORLD; None if that is not known."""
+        if request.other is None or request.other < 0 or request.communicator == AMPI.world:
+            return request
+        if request.communicator == AMPI.own:
+            return replace(request, other=rank)
+        if rank not in self._communicators:
+            parent = self._addresses[rank]
+            self._communicators[rank] = communicators_of(self._target, parent, self._table.rank_count)
+        members = self._communicators[rank].get(request.communicator, ())
+        return replace(request, other=members[request.other]) if request.other < len(members) else None
+
     def read(self) -> None:
         """Read all that `waiting` needs."""
-        self._blocked  # noqa: B018
+        for rank, requests in self._blocked.items():
+            for request in requests:
+                self._in_world(rank, request)
 
     @cached_property
     def _blocked(self) -> Mapping[int, list[AmpiRequest]]:
@@ -106,8 +123,12 @@ class AmpiRequests:
             for word in words
             if word in ranks
         }
-        parents = placed_elements(self._target, loader, PARENT).values()
-        return {owners[word]: words for _, words in parents for word in words if word in owners}
+        parents = {}
+        for address, (_, words) in placed_elements(self._target, loader, PARENT).items():
+            for word in words:
+                if word in owners:
+                    self._addresses[owners[word]], parents[owners[word]] = address, words
+        return parents
 
     def _places(self, words: Sequence[int], classes: Mapping[int, str]) -> Iterator[int]:
         """Where among the words a list of requests is that has any."""
@@ -140,10 +161,10 @@ class AmpiRequests:
         return requests if numbered else None
 
 
-def _awaited(request: AmpiRequest, own: int) -> Awaited:
+def _awaited(request: AmpiRequest) -> Awaited:
     if request.other is None:
         return Awaited(NONE, NONE, is_sent=False)
     peer = {AMPI.any_source: ANY, AMPI.no_process: NONE}.get(request.other, request.other)
     # AMPI's collectives send messages with tags above all of the user's
     tag = ANY if request.tag == AMPI.any_tag else NONE if request.tag > AMPI.any_tag else request.tag
-    return Awaited(own if request.communicator == AMPI.own and peer >= 0 else peer, tag, request.is_sent)
+    return Awaited(peer, tag, request.is_sent)

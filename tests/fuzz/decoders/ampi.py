@@ -18,12 +18,13 @@ from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, writte
 from tests.fuzz.scratch import IN_MEMORY
 from tests.fuzz.sound_images import share
 from tests.fuzz.sound_parts import keep, remember
-from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job, Request
+from tests.support.fabricate.ampi import MEGABYTE, PART, RANKS, Job, Request
 
 FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
-REQUESTS = {1: (Request(2, 41), Request(3, 42)), 2: (Request(1, 7, is_sent=True),)}
+REQUESTS = {1: (Request(2, 41), Request(1, 42, PART)), 2: (Request(1, 7, is_sent=True),)}
 JOBS = [
-    Job(method, has_tables=True, stripped=method == "tls", requests=REQUESTS) for method in ("pie", "fs", "tls", "none")
+    Job(method, has_tables=True, stripped=method == "tls", requests=REQUESTS, part=(3, 2, 1))
+    for method in ("pie", "fs", "tls", "none")
 ]
 THREAD = 0x1000  # bytes of a thread's structures
 MOST = 1 << 12  # requests that a damaged list may seem to have in the heap of these jobs

@@ -12,10 +12,10 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi.requests import AmpiRequests
 from pieglobalsfind.model import Awaited, Waiting
-from tests.support.fabricate.ampi import PARENTS, Job, Request
+from tests.support.fabricate.ampi import PARENTS, PART, WORLD, Job, Request
 from tests.support.fabricate.memory import Mapped
 
-WORLD, OWN, PART = 1_000_000, 1_000_001, 1_000_002
+OWN = 1_000_001
 ANY_TAG, BCAST_TAG = 1_073_741_825, 1_073_741_827
 REQUEST = PARENTS + 0x2000 + 0x200 + 0x40  # rank 1's first
 
@@ -72,6 +72,31 @@ def job(*requests: Request) -> Job:
 def test_what_a_call_waits_for(tmp_path: Path, call: str, requests: list[Request], expected: Optional[Waiting]) -> None:
     assert waiting(job(*requests), tmp_path, 1, call) == expected
     assert waiting(job(*requests), tmp_path, 2, call) is None
+
+
+def test_members_of_a_communicator(tmp_path: Path) -> None:
+    """Its first member is rank 3 of MPI_COMM_WORLD; so requests of two communicators can be told together."""
+    sound = replace(job(Request(0, 5, PART), Request(2, 6)), part=(3, 1))
+    expected = Waiting("MPI_Waitall", 3, 5, PART, True, is_sent=False, others=(Awaited(2, 6, False),))
+    assert waiting(sound, tmp_path, 1, "MPI_Waitall") == expected
+    assert waiting(sound, tmp_path, 1, "MPI_Waitany") == replace(expected, call="MPI_Waitany", needs_one=True)
+    outside = waiting(replace(job(Request(2, 5, PART)), part=(3, 1)), tmp_path, 1, "MPI_Recv")
+    assert outside == Waiting("MPI_Recv", 2, 5, PART, is_sent=False)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        (PARENTS + 0x1400 + 0x318, struct.pack("<Q", 3)),  # how many communicators there are
+        (PARENTS + 0x3000 + 16, struct.pack("<i", PART + 1)),  # the communicator's own number
+        (PARENTS + 0x3000 + 24, struct.pack("<i", 3)),  # its size
+        (PARENTS + 0x3200, struct.pack("<i", 4)),  # a member that is no rank
+    ],
+    ids=["count", "number", "size", "member"],
+)
+def test_damaged_communicators(tmp_path: Path, patch: tuple[int, bytes]) -> None:
+    sound = replace(job(Request(0, 5, PART)), part=(3, 1))
+    assert waiting(sound, tmp_path, 1, "MPI_Recv", patch) == Waiting("MPI_Recv", 0, 5, PART, is_sent=False)
 
 
 def test_a_stripped_program(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ PLACES.update({"groups": 112, "arrays": 128, "elements": 192, "parents": 256, "r
 DATA, DYNAMIC = 0x2000, 0x2400  # vaddrs
 HASH, EXPORTS, STRINGS = 0x500, 0x580, 0x680  # in the data
 PARENTS = 0x18000  # in the heap
+WORLD, PART = 1_000_000, 1_000_002  # communicators
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Request:
 
     other: int
     tag: int
-    communicator: int = 1_000_000
+    communicator: int = WORLD
     is_sent: bool = False
     is_complete: bool = False
     is_blocked: bool = True
@@ -80,6 +81,7 @@ class Job:
     is_swapped: bool = True  # their contexts are of swapcontext
     signature: int = 0  # in the high bits of the pc that a ucontext saves
     requests: Mapping[int, tuple[Request, ...]] = field(default_factory=dict)  # by rank; needs tables
+    part: tuple[int, ...] = ()  # the members of PART; without any, ranks have no table of communicators
 
     @property
     def heap(self) -> int:
@@ -257,9 +259,23 @@ class Job:
             struct.pack_into("<Q", data, at, LOADER + DATA + PLACES["parents"] + 24)
             struct.pack_into("<Q", data, at + 0xA0, self.heap + 0x17000 + 0x200 * rank)
             struct.pack_into("<3Q", data, at + 0xD0, *(self.heap + held + end for end in (0, 64, 64)))
+            if self.part:
+                self._write_communicators(data, at + 0x300)
             for number, request in enumerate(self.requests.get(rank, ()), 1):  # the first one has been freed
                 self._write_request(data, held + 0x40 * number, number, request)
                 struct.pack_into("<Q", data, held + 8 * number, self.heap + held + 0x40 * number)
+
+    def _write_communicators(self, data: bytearray, at: int) -> None:
+        """An unordered_map with two nodes: in the first one the members are listed, in the other they are all ranks."""
+        nodes = PARENTS + 0x3000, PARENTS + 0x3100
+        struct.pack_into("<4Q", data, at, self.heap + 0x100, 13, self.heap + nodes[0], 2)
+        members = self.heap + PARENTS + 0x3200
+        struct.pack_into(f"<{len(self.part)}i", data, members - self.heap, *self.part)
+        ends = members, members + 4 * len(self.part), members + 4 * len(self.part)
+        struct.pack_into("<Qi4x3iB3x", data, nodes[0], self.heap + nodes[1], PART, PART, 9, len(self.part), 1)
+        struct.pack_into("<i4x3Q", data, nodes[0] + 32, -1, *ends)
+        struct.pack_into("<Qi4x3iB3x", data, nodes[1], 0, WORLD, WORLD, 8, RANKS, 0)
+        struct.pack_into("<i4x3Q", data, nodes[1] + 32, RANKS, 0, 0, 0)
 
     def _write_request(self, data: bytearray, at: int, number: int, request: Request) -> None:
         """AmpiRequest: table, buffer, count, type, tag, source, communicator, number, what it is; the destination."""
