@@ -30,7 +30,7 @@ from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError, TargetError
-from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase
 from pieglobalsfind.ranks.variable_address import data_place, lies_apart, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
@@ -51,6 +51,20 @@ class LoadedSymbols:
     is_main: bool = False
 
 
+@dataclass(frozen=True)
+class Apartness:
+    """What a file depends on that names the addresses of what lies apart on a rank: it serves as long as all is so.
+
+    `owner` is what `what_lies_where` gives of the rank, None for the original.
+    """
+
+    plain: LoadedSymbols
+    object: Object
+    owner: Optional[tuple[object, ...]]
+    elsewhere: bool
+    of_original: bool
+
+
 class Focus:
     """The focus of one inferior."""
 
@@ -63,7 +77,7 @@ class Focus:
         self._placed: tuple[LoadedSymbols, ...] = ()
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
-        self._views_apart: dict[tuple[Optional[int], int, LoadedSymbols], LoadedSymbols] = {}
+        self._views_apart: dict[Apartness, LoadedSymbols] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._debug_files: dict[str, str] = {}
@@ -319,7 +333,7 @@ class Focus:
         from pieglobalsfind.debugger import rank_debug_file
         from pieglobalsfind.dwarf import variable_cache
 
-        key = (rank, moment.table.generation, plain)
+        key = Apartness(plain, elf_object, owner and what_lies_where(owner), elsewhere, of_original)
         if key not in self._views_apart:
             try:
                 path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
@@ -354,11 +368,13 @@ class Focus:
 
     def _place(self, wanted: tuple[LoadedSymbols, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
-        self._displays.save()
         self._program = program_path()
         self.moves += 1
-        old = self._placed
-        for loaded_symbols in wanted:
+        kept = first_in_common(self._placed, wanted)
+        old, added = self._placed[kept:], wanted[kept:]
+        if old or any(loaded_symbols.is_main for loaded_symbols in added):
+            self._displays.save()
+        for loaded_symbols in added:
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
@@ -400,9 +416,21 @@ class Focus:
         self._out, self._is_back = self._out | paths, False
 
 
+def first_in_common(old: tuple[LoadedSymbols, ...], wanted: tuple[LoadedSymbols, ...]) -> int:
+    """How many of the first files may stay: GDB looks into files in their order, and removes them by their paths."""
+    kept = next((at for at, pair in enumerate(zip(old, wanted)) if pair[0] != pair[1]), min(len(old), len(wanted)))
+    gone = {loaded_symbols.path for loaded_symbols in old[kept:]}
+    return kept if gone.isdisjoint(loaded_symbols.path for loaded_symbols in old[:kept]) else 0
+
+
 def is_from_file(objfile: gdb.Objfile) -> bool:
     """Whether GDB has read it from a file, and not from memory; GDB 12 does not tell, and names what is from memory."""
     return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
+
+
+def what_lies_where(rank: Rank) -> tuple[object, ...]:
+    """All of a rank that tells where it has its variables."""
+    return rank.rank, rank.placements, rank.range, rank.state == MIGRATED_OUT
 
 
 def code_of(path: str) -> int:
