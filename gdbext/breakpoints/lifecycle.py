@@ -20,6 +20,7 @@ from gdbext.breakpoints.condition_warnings import ConditionWarnings
 from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, is_in_data, leave_to_followers
 from gdbext.breakpoints.follower import Hit
+from gdbext.breakpoints.hidden_runtime import HiddenRuntime
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import RankBreakpoints
@@ -50,13 +51,15 @@ ROUNDS = 4  # of settling: what the first one changes is not news in the next
 class InferiorBreakpoints:
     """What is kept of one inferior: followers, and the runtime's functions that tell of its ranks."""
 
-    def __init__(self, followers: RankBreakpoints, calls: RuntimeCalls) -> None:
+    def __init__(self, followers: RankBreakpoints, calls: RuntimeCalls, hidden: HiddenRuntime) -> None:
         self.followers = followers
         self.calls = calls
+        self.hidden = hidden
 
     def forget(self) -> None:
         """The process is gone."""
         self.calls.forget()
+        self.hidden.forget()
         self.followers.forget()
 
 
@@ -87,7 +90,8 @@ class Breakpoints:
         if number not in self._lives:
             followers = RankBreakpoints(self._face, number, self._has_hit, self._hits, self.dprintfs)
             calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
-            self._lives[number] = InferiorBreakpoints(followers, calls)
+            hidden = HiddenRuntime(self._on_event, self.watch_events)
+            self._lives[number] = InferiorBreakpoints(followers, calls, hidden)
         return self._lives[number]
 
     @property
@@ -136,6 +140,8 @@ class Breakpoints:
     def _watch(self) -> None:
         from gdbext.breakpoints import event_breakpoints
 
+        for inferior in standing():
+            self._life(inferior.num).hidden.watch(inferior)
         if self._event is None and event_breakpoints.function_exists(event_breakpoints.EVENT_FUNCTION):
             self._event = event_breakpoints.EventBreakpoint(self._on_event)
             self.spare_tasks()
@@ -360,6 +366,7 @@ class Breakpoints:
     def resumed(self) -> None:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
         self.hits.clear()
+        self._life().hidden.resumed()
         self.settle()
         self._share_out()
         self._hits.look()

@@ -186,6 +186,32 @@ def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, t
     }
 
 
+@pytest.mark.parametrize("is_second", [False, True], ids=["first-run", "second-run"])
+def test_no_stop_is_lost_where_gdb_finds_no_library(
+    session: Session, rankrun: Path, ticks: Path, tmp_path: Path, is_second: bool
+) -> None:
+    """Below a system root that has no libraries GDB knows none of the runtime's functions: memory tells where they are."""
+    answers = session.run(
+        f"""
+gdb.execute("break tick")
+if {is_second}:
+    gdb.execute("run")
+gdb.execute("set sysroot {tmp_path}/nothing")
+gdb.execute("run")
+{TO_THE_END}
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert answers["ended"], answers.output
+    assert sorted(rank for _, rank, _ in answers["stops"]) == sorted([*range(RANKS)] * TURNS), answers.output
+    assert all(function == "tick" for function, _, _ in answers["stops"])
+
+
 def test_a_core_of_a_job_that_was_launched(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:
     """GDB reads all breakpoints anew as it opens the core file, and had one pending."""
     answers = session.run(
