@@ -1,6 +1,7 @@
 """How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
 
-Takes hits as they happen; prints them after `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
+Takes hits as they happen; prints them after `info breakpoints` where several ranks have hit one, or GDB has not counted,
+and by `$_rank_hits`. GDB's own count of such a
 breakpoint, which can only be set to 0, is taken over before it is shown, unless GDB has counted all hits: what GDB does
 not know it shall not say.
 """
@@ -93,8 +94,14 @@ class Hits:
         """After `info breakpoints`: of those that GDB has listed, where it is known which the user has asked for."""
         asked = typed_numbers(INFO_BREAKPOINTS)
         for number in self.listed:
-            if asked is None or any(number in numbers for numbers in asked):
+            if not self._is_in_table(number) and (asked is None or any(number in numbers for numbers in asked)):
                 gdb.write(self.text(number) + "\n")
+
+    def _is_in_table(self, number: int) -> bool:
+        """Whether GDB itself has just listed all hits, which are of one rank."""
+        user = self._users.get(number)
+        is_counted = user is not None and user.is_valid() and int(user.hit_count) == self.of(number)
+        return is_counted and sum(bool(count) for count in self._by_rank[number].values()) == 1
 
     def text(self, number: int) -> str:
         """`Breakpoint 1 already hit 9 times: 3 times each by ranks 0-1, 2 times by rank 3, once elsewhere`."""

@@ -201,6 +201,7 @@ class Breakpoints:
             self.dprintfs.enable_again()
             self.dprintfs.have_changed()
             self.synchronize()
+            followers.rest()
         self._face.inferiors.forget_moment()
 
     def _ends_step(self, rank: int) -> bool:
@@ -272,6 +273,7 @@ class Breakpoints:
 
     def _moved(self) -> None:
         """Symbols mean another rank."""
+        self._followers.wake()
         self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
@@ -369,6 +371,8 @@ class Breakpoints:
         self._life().hidden.resumed()
         self.settle()
         self._share_out()
+        for life in self._lives.values():
+            life.followers.rest()
         self._hits.look()
 
     def forget(self, inferior: int) -> None:

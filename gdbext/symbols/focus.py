@@ -152,14 +152,19 @@ class Focus:
         return path in self._out
 
     def inherit(self, parent: Focus) -> None:
-        """Have the symbols of the process that this one was forked from: the copies lie where they do there."""
+        """Have the symbols of the process that this one was forked from: the copies lie where they do there.
+
+        GDB has them here already where it goes on with the new process alone.
+        """
         placed = tuple(loaded_symbols for loaded_symbols in parent._placed if not loaded_symbols.is_main)
         self._files, self._objects = dict(parent._files), dict(parent._objects)
         self.moving = True
         try:
             with uninterrupted():
+                there = set(map(path_of, gdb.objfiles()))
                 for loaded_symbols in placed:
-                    execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                    if loaded_symbols.path not in there:
+                        execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
                 self._placed, self._program, self.rank = placed, program_path(), parent.rank
         finally:
             self.moving = False
