@@ -88,6 +88,7 @@ class Extension:
         events.before_prompt.connect(self._before_prompt)
         events.gdb_exiting.connect(self._ends)
         self.breakpoints.watch_events()
+        hooks.look_for_program()
 
     def begin(self) -> None:
         """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
@@ -108,6 +109,7 @@ class Extension:
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         inline_callers.note_stop()
+        hooks.look_for_program()
         self._unread_libraries.settle()
         self.face.inferiors.has_run()
         self._settle()
@@ -160,6 +162,7 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        hooks.look_for_program()
         Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
@@ -191,6 +194,7 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
+        hooks.look_for_program()
         inferiors = self.face.inferiors
         if inferiors.is_known and not inferiors.is_moving and is_of_new_program(event.new_objfile):
             with warnings("breakpoints of ranks that are gone may be there"):
@@ -252,6 +256,7 @@ class Extension:
         It has no event for them, and has told the frame without the symbols.
         """
         Calls.forget()
+        hooks.look_for_program()
         self._settle()
         self._unread_libraries.settle()
         self.face.inferiors.settle()

@@ -158,6 +158,11 @@ class RankHits(gdb.Function):
             raise UsageError(f"there is no breakpoint {number}")
 
 
+def register(hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
+    """Make the function known to GDB."""
+    RankHits(hits, users)
+
+
 def bind(
     hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]], before: Callable[[], None], after: Callable[[], None]
 ) -> None:
@@ -174,7 +179,7 @@ def bind(
         after()
         hits.tell()
 
-    RankHits(hits, users)
+    hooks.with_program(lambda: register(hits, users))
     hooks.Called(HOOKS["hook"], take)
     hooks.Called(HOOKS["hookpost"], tell)
     hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

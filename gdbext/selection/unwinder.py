@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
+import gdb.frames
 import gdb.unwinder
 
 from gdbext.gdb_api import frame as stacks
@@ -104,7 +105,7 @@ class RankFilter:
         self.priority = 100
         self.enabled = False
         self.stack: Optional[FrameChain] = None
-        gdb.frame_filters[self.name] = self
+        register(self)
         frame_style.bind()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
@@ -117,6 +118,17 @@ class RankFilter:
             gdb.write(f"{folded.note}\n")
         shown = map(frame_style.RankFrame, folded.shown)
         return shown if speaks_mi() else told_why_it_ends(self.stack, shown)
+
+
+def register(ours: RankFilter) -> None:
+    """Have GDB use it beside users' filters; `info frame-filter` lists these alone, and `disable` finds no others."""
+    users = gdb.frames._sort_list
+
+    def sort_list() -> Iterator[Any]:
+        filters = [ours, *users()] if ours.enabled else list(users())
+        return iter(sorted(filters, key=gdb.frames.get_priority, reverse=True))
+
+    gdb.frames._sort_list = sort_list
 
 
 def told_why_it_ends(stack: FrameChain, shown: Iterator[Any]) -> Iterator[Any]:

@@ -10,7 +10,7 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Optional, Union
@@ -25,6 +25,7 @@ from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
+from gdbext.symbols.attachments import Attached, attach, attached_to
 from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
@@ -81,6 +82,7 @@ class Focus:
         self._files: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._debug_files: dict[str, str] = {}
+        self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
         self._kernel_library = ""
         self._late_libraries = LateLibraries()
         self._main_program = ""
@@ -379,12 +381,22 @@ class Focus:
         old, added = self._placed[kept:], wanted[kept:]
         if old or any(loaded_symbols.is_main for loaded_symbols in added):
             self._displays.save()
+        self._keep_attached({self._objects.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
+            attach(self._attached.get(self._objects[loaded_symbols.path], {}), newest(loaded_symbols.path))
         self._remove(old)
         self._placed = wanted
+
+    def _keep_attached(self, paths: Collection[str]) -> None:
+        """Keep what scripts have attached to users' files, before GDB forgets their symbols."""
+        for objfile in gdb.objfiles():
+            path = path_in_target(objfile)
+            path = self._objects.get(path, path)
+            if path in paths:
+                self._attached[path] = attached_to(objfile) or self._attached.get(path, {})
 
     def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:
         """Of two places of a file GDB removes the one that it has had for longer."""
@@ -413,12 +425,18 @@ class Focus:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
         if any(path_in_target(objfile) in paths for objfile in loaded):
             self._displays.save()
+            self._keep_attached(paths)
             self._kernel_library = kernel_library() or self._kernel_library
             stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
             self._late_libraries.watch(paths)
         self._out, self._is_back = self._out | paths, False
+
+
+def newest(path: str) -> gdb.Objfile:
+    """Return the object file of a path that GDB has read last."""
+    return [objfile for objfile in gdb.objfiles() if path_of(objfile) == path][-1]
 
 
 def first_in_common(old: tuple[LoadedSymbols, ...], wanted: tuple[LoadedSymbols, ...]) -> int:
