@@ -1,7 +1,7 @@
 """The runtime's library where GDB does not find it: below a `set sysroot` that has other libraries, or none.
 
-GDB then knows none of its functions, and may not hear that it was loaded. Takes the process's memory: before the program
-begins, when the loader has loaded the library, its exported symbols tell where the function for events is.
+GDB then knows none of its functions, and may not hear that it was loaded. Takes the process's memory: before the
+program begins, when the loader has loaded the library, its exported symbols tell where the function for events is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
 from gdbext.gdb_api.unread_libraries import is_runtime, needs_runtime
-from gdbext.symbols.focus import program_path
+from gdbext.symbols.copied_objects import program_path
 from pieglobalsfind.errors import RanklensError
 
 ENTRY = r"(?m)^9\s+AT_ENTRY\s.*\b0x([0-9a-f]+)$"

@@ -1,9 +1,8 @@
 """How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
 
-Takes hits as they happen; prints them after `info breakpoints` where several ranks have hit one, or GDB has not counted,
-and by `$_rank_hits`. GDB's own count of such a
-breakpoint, which can only be set to 0, is taken over before it is shown, unless GDB has counted all hits: what GDB does
-not know it shall not say.
+Takes hits as they happen; prints them by `$_rank_hits`, and after `info breakpoints` where several ranks have hit one,
+or one that GDB does not count for. GDB's own count, which can only be set to 0, is taken over before
+it is shown, unless GDB has counted all hits: what GDB does not know it shall not say.
 """
 
 from __future__ import annotations

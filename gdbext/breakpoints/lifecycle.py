@@ -18,7 +18,7 @@ import gdb
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
 from gdbext.breakpoints.dprintf import Dprintfs
-from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, is_in_data, leave_to_followers
+from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower import Hit
 from gdbext.breakpoints.hidden_runtime import HiddenRuntime
 from gdbext.breakpoints.hit_counts import Hits
@@ -26,6 +26,7 @@ from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import RankBreakpoints
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
+from gdbext.breakpoints.spared import give_up, spare_data, spare_task
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
@@ -33,7 +34,7 @@ from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
-from gdbext.selection.inferiors import is_running, within
+from gdbext.selection.inferiors import is_running, standing, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
@@ -161,20 +162,13 @@ class Breakpoints:
         if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
             return
         for user in filter(follows, gdb.breakpoints()):
-            self._spare(moment, user)
+            spare_task(moment, user)
         self._followers.drop(lambda follower: shared_memory_ranks.danger(moment, follower.address) is not None)
         event = self._event
         if event is not None and event.enabled:
             event.enabled = all(
                 shared_memory_ranks.danger(moment, location.address) is None for location in locations_of(event)
             )
-
-    def _spare(self, moment: ProcessView, user: gdb.Breakpoint) -> None:
-        locations = locations_of(user) if user.enabled else ()
-        why = next(filter(None, (shared_memory_ranks.danger(moment, location.address) for location in locations)), None)
-        if why is not None:
-            user.enabled = False
-            gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")
 
     def _on_event(self, kind: int, rank: int) -> bool:
         """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
@@ -407,33 +401,3 @@ class Breakpoints:
                 follower_hit.user.delete()
             else:
                 self._enable_counts.hit(follower_hit.user)
-
-
-def give_up(user: gdb.Breakpoint) -> None:
-    """After Ctrl-C, where some ranks have a user's breakpoint and others would miss it."""
-    if user.enabled:
-        user.enabled = False  # which takes it out of all ranks
-        gdb.write(
-            f"[Breakpoint {user.number} is disabled, interrupted before all ranks had it: `enable {user.number}`]\n"
-        )
-
-
-def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
-    """Disable what would be written into variables, where natively GDB would find no function of that name."""
-    locations = locations_of(user) if user.enabled else ()
-    wrong = [location for location in locations if location.enabled and is_in_data(moment, location.address)]
-    if wrong and len(wrong) == len(locations):
-        user.enabled = False
-        place = f"{wrong[0].address:#x} is the address of a variable, not of code"
-        gdb.write(f"[Breakpoint {user.number} is disabled, {place}]\n")
-        return
-    for one in wrong:
-        one.enabled = False
-
-
-def standing() -> Iterator[gdb.Inferior]:
-    """The selected inferior, and others that can be read: while one stop is handled, these may run."""
-    here = gdb.selected_inferior().num
-    for inferior in gdb.inferiors():
-        if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
-            yield inferior

@@ -113,9 +113,9 @@ def bind(face: GdbDebugger) -> None:
     before = face.inferiors.on_move
 
     def moved() -> None:
-        if face.state().focus.files_of_views:
+        if face.state().focus.wanted.files_of_views:
             face.inferiors.on_move = before
-            InfoSymbol(lambda: face.state().focus.files_of_views)
+            InfoSymbol(lambda: face.state().focus.wanted.files_of_views)
         before()
 
     face.inferiors.on_move = moved

@@ -7,7 +7,7 @@ may change there. Everything else about them is GDB's.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 
 import gdb
 
@@ -84,13 +84,13 @@ def restricted(face: GdbDebugger, chosen: str, condition: str) -> str:
 
 
 @cache
-def register_function(face: GdbDebugger) -> RankIn:
+def register_function(face: GdbDebugger) -> None:
     """Make the function known to GDB: by the first program, or before it by the first condition that calls it."""
-    return RankIn(face)
+    RankIn(face)
 
 
 def bind(face: GdbDebugger) -> None:
     """Make the commands, and the function that their conditions call, known to GDB."""
-    with_program(lambda: register_function(face))
+    with_program(partial(register_function, face))
     RankBreak(face)
     RankTbreak(face)

@@ -13,7 +13,6 @@ import gdb
 
 from gdbext.gdb_api.run_gdb import Program, execute
 
-
 _waiting: list[Callable[[], None]] = []
 
 

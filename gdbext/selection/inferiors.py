@@ -296,3 +296,11 @@ def within(number: int) -> Iterator[None]:
             select_level(level)
         else:
             enter(before)
+
+
+def standing() -> Iterator[gdb.Inferior]:
+    """The selected inferior, and others that can be read: while one stop is handled, these may run."""
+    here = gdb.selected_inferior().num
+    for inferior in gdb.inferiors():
+        if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
+            yield inferior

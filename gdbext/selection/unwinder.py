@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
-import gdb.frames
 import gdb.unwinder
 
 from gdbext.gdb_api import frame as stacks
@@ -122,13 +122,14 @@ class RankFilter:
 
 def register(ours: RankFilter) -> None:
     """Have GDB use it beside users' filters; `info frame-filter` lists these alone, and `disable` finds no others."""
-    users = gdb.frames._sort_list
+    frames: Any = import_module("gdb.frames")
+    users = frames._sort_list
 
     def sort_list() -> Iterator[Any]:
         filters = [ours, *users()] if ours.enabled else list(users())
-        return iter(sorted(filters, key=gdb.frames.get_priority, reverse=True))
+        return iter(sorted(filters, key=frames.get_priority, reverse=True))
 
-    gdb.frames._sort_list = sort_list
+    frames._sort_list = sort_list
 
 
 def told_why_it_ends(stack: FrameChain, shown: Iterator[Any]) -> Iterator[Any]:

@@ -1,7 +1,7 @@
-"""What scripts have attached to a file's symbols: pretty-printers, filters of frames and the like, for each place of it.
+"""What scripts have attached to a file's symbols, such as pretty-printers and filters of frames, for each place of it.
 
-Takes GDB's object files. GDB runs PROGRAM-gdb.py once it reads the program, and forgets what that has attached with the
-object file; here it goes on from the program's own file to each rank's.
+Takes GDB's object files. GDB runs PROGRAM-gdb.py once it reads the program, and forgets with the object file what that
+has attached; here it goes on from the program's own file to each rank's.
 """
 
 from __future__ import annotations

@@ -9,11 +9,9 @@ Never writes to the target and never runs it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional
 
 import gdb
 
@@ -26,44 +24,13 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenien
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
 from gdbext.symbols.attachments import Attached, attach, attached_to
+from gdbext.symbols.copied_objects import copied, copied_paths, program_path
 from gdbext.symbols.displays import Displays
+from gdbext.symbols.wanted_symbols import LoadedSymbols, WantedSymbols
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
-from pieglobalsfind.elf.locate import identity_of, object_path
-from pieglobalsfind.errors import ObjectFileError, TargetError
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase
-from pieglobalsfind.ranks.variable_address import data_place, lies_apart, runs_original
+from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.targets import in_address_space
-
-if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
-    from pieglobalsfind.debugger.rank_debug_file import Apart
-
-
-@dataclass(frozen=True)
-class LoadedSymbols:
-    """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
-
-    `is_main`: in place of the main program's own, which GDB looks into before all others.
-    """
-
-    path: str
-    bias: int
-    is_main: bool = False
-
-
-@dataclass(frozen=True)
-class Apartness:
-    """What a file depends on that names the addresses of what lies apart on a rank: it serves as long as all is so.
-
-    `owner` is what `what_lies_where` gives of the rank, None for the original.
-    """
-
-    plain: LoadedSymbols
-    object: Object
-    owner: Optional[tuple[object, ...]]
-    elsewhere: bool
-    of_original: bool
 
 
 class Focus:
@@ -72,23 +39,18 @@ class Focus:
     def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
         self._on_move = on_move
         self._settings = settings
+        self.wanted = WantedSymbols(settings)
         self._displays = displays
         self._watches = watches
         self.rank: Optional[int] = None
         self._placed: tuple[LoadedSymbols, ...] = ()
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
-        self._views_apart: dict[Apartness, LoadedSymbols] = {}
-        self._files: dict[str, Union[str, Absent]] = {}
-        self._objects: dict[str, str] = {}  # the objects' paths by those of their views
-        self._debug_files: dict[str, str] = {}
         self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
         self._kernel_library = ""
         self._late_libraries = LateLibraries()
-        self._main_program = ""
         self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[LoadedSymbols, ...] = ()
-        self._apart: Optional[Apart] = None
         self._speaks = False  # the language of the program
         self.language_until_then = ""  # that GDB was given before it could know the program
         self.moving = False
@@ -98,11 +60,6 @@ class Focus:
     def paths(self) -> frozenset[str]:
         """The files whose symbols are in focus."""
         return frozenset(loaded_symbols.path for loaded_symbols in self._placed)
-
-    @property
-    def files_of_views(self) -> Mapping[str, str]:
-        """The users' files, by the paths of what GDB has their symbols from."""
-        return self._objects
 
     def end(self) -> None:
         """The process is gone. Its symbols stay until there is another process or program, as those of libraries do."""
@@ -119,8 +76,7 @@ class Focus:
 
         What stands for the main program stays until `restore_program`.
         """
-        self._files.clear()
-        self._debug_files.clear()
+        self.wanted.forget()
         if self._placed:
             self._displays.save()
         self._instead = (
@@ -136,18 +92,18 @@ class Focus:
         """Another program runs in the process; GDB has its symbols already in place of the main program's."""
         with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
             self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
-        self._placed, self._instead, self._main_program, self.rank = (), (), "", None
+        self._placed, self._instead, self.wanted.main_program, self.rank = (), (), "", None
         self.announce()
 
     def restore_program(self) -> None:
         """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
         if self._placed and self._program != program_path():
             self.forget()
-        if self._main_program:
+        if self.wanted.main_program:
             with suppress(DebuggerError):  # another program may be there by now
-                execute(f"symbol-file {quoted(self._main_program)}")
+                execute(f"symbol-file {quoted(self.wanted.main_program)}")
         self._remove(self._instead)
-        self._instead, self._main_program = (), ""
+        self._instead, self.wanted.main_program = (), ""
 
     def has_out(self, path: str) -> bool:
         """Whether GDB has forgotten a file's own symbols for those of ranks."""
@@ -159,7 +115,7 @@ class Focus:
         GDB has them here already where it goes on with the new process alone.
         """
         placed = tuple(loaded_symbols for loaded_symbols in parent._placed if not loaded_symbols.is_main)
-        self._files, self._objects = dict(parent._files), dict(parent._objects)
+        self.wanted.inherit(parent.wanted)
         self.moving = True
         try:
             with uninterrupted():
@@ -205,19 +161,14 @@ class Focus:
         """
         if not inserted:
             self.are_lost()
-        # What a breakpoint in the original writes there now would be copied into every rank.
-        nowhere = rank is None and is_copying(moment)
-        wanted = {
-            elf_object.index: None if nowhere else bias_of(moment, elf_object, rank) for elf_object in copied(moment)
-        }
         self.moving = True
         try:
-            if wanted and self.has_originals(moment):
+            if copied(moment) and self.has_originals(moment):
                 with uninterrupted():
                     inline_callers.forget()
                     self._tell_program(moment)
                     self.take_out(moment, inserted)
-            placed, failures = self._planned(moment, rank, wanted)
+            placed, failures = self.wanted.of(moment, rank)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
                 if placed != self._placed:
                     inline_callers.forget()
@@ -250,10 +201,7 @@ class Focus:
 
         Raises `TargetError` where only one rank's can be there.
         """
-        wanted = {elf_object.index: bias_of(moment, elf_object, rank) for elf_object in copied(moment)}
-        kept = self._views_apart
-        placed, failures = self._planned(moment, rank, wanted)
-        self._views_apart = kept  # those of `rank` are gone afterwards
+        placed, failures = self.wanted.of(moment, rank)
         if failures or any(loaded_symbols.is_main for loaded_symbols in placed):
             raise TargetError(f"rank {rank} can't be shown while rank {self.rank} steps", "the step ends here")
         objfiles, added, stepping = gdb.objfiles(), [], self.rank
@@ -271,8 +219,7 @@ class Focus:
             with uninterrupted(), self._watches.changes.unmissed():
                 for loaded_symbols in added:
                     execute(f"remove-symbol-file -a {loaded_symbols.bias + code_of(loaded_symbols.path):#x}")
-                    if self._apart is not None:
-                        self._apart.drop(loaded_symbols.path)
+                    self.wanted.drop(loaded_symbols.path)
             self.rank = stepping
             self.announce()
             self.moving = False
@@ -280,98 +227,6 @@ class Focus:
     def announce(self) -> None:
         """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
         set_convenience("_rank", -1 if self.rank is None else self.rank)
-
-    def _planned(
-        self, moment: ProcessView, rank: Optional[int], wanted: dict[int, Optional[int]]
-    ) -> tuple[tuple[LoadedSymbols, ...], tuple[str, ...]]:
-        placed, failures = [], []
-        for elf_object in copied(moment):
-            bias, file = wanted[elf_object.index], self._file(moment, elf_object)
-            if isinstance(file, Absent):
-                failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
-            elif bias is not None:
-                view = self._view(moment, elf_object, rank, LoadedSymbols(file, bias))
-                if rank is not None and not has_copy(moment, elf_object.index, rank) and is_elsewhere(moment, rank):
-                    process = moment.rank(rank).pages_of
-                    remedy = "a core file of that one has them" if is_core() else "attach to that one"
-                    failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
-                if isinstance(view, Absent):
-                    failures.append(str(view))
-                    continue
-                self._objects[view.path] = elf_object.path
-                if not self._is_there(elf_object, file, view):
-                    placed.append(self._as_main(elf_object, file, view))
-                if rank is not None and runs_original(moment.rank(rank), elf_object):
-                    # After the rank's own: GDB takes a static variable of the first file that has one of the name.
-                    plain = LoadedSymbols(file, elf_object.load_bias)
-                    original = self._view(moment, elf_object, rank, plain, of_original=True)
-                    placed += [] if isinstance(original, Absent) else [original]
-        return tuple(placed), tuple(failures)
-
-    def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
-        """Whether GDB has it as the main program already: at one address a second one answers, too."""
-        is_plain = view.path == file and view.bias == elf_object.load_bias
-        return is_plain and self._main_program != elf_object.path and is_main_program(elf_object)
-
-    def _as_main(self, elf_object: Object, file: str, view: LoadedSymbols) -> LoadedSymbols:
-        """Thread-local variables of the main program have to lie in what GDB takes for it, until it is gone."""
-        if view.path != file and is_main_program(elf_object):
-            self._main_program = elf_object.path
-        return replace(view, is_main=bool(self._main_program) and self._main_program == elf_object.path)
-
-    def _view(
-        self,
-        moment: ProcessView,
-        elf_object: Object,
-        rank: Optional[int],
-        plain: LoadedSymbols,
-        of_original: bool = False,
-    ) -> Union[LoadedSymbols, Absent]:
-        """The file as it is, or with the addresses of what lies apart on this rank.
-
-        Without a rank thread-local variables are refused: GDB takes those of a file that it has not loaded as a library
-        for another module's. `of_original`: the original itself, as the rank's code uses it there.
-        """
-        owner = None if rank is None else moment.rank(rank)
-        elsewhere = rank is not None and is_elsewhere(moment, rank)
-        lies_elsewhere = elf_object.tls_size > 0 if owner is None or of_original else lies_apart(owner, elf_object)
-        if not elsewhere and not lies_elsewhere:
-            return plain
-        from pieglobalsfind.debugger import rank_debug_file
-        from pieglobalsfind.dwarf import variable_cache
-
-        key = Apartness(plain, elf_object, owner and what_lies_where(owner), elsewhere, of_original)
-        if key not in self._views_apart:
-            try:
-                path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
-                variables = variable_cache.declared(str(path), elf_object.build_id).variables
-                self._apart = self._apart or rank_debug_file.Apart(with_symbols=True)
-                made = self._apart.view(
-                    plain.path,
-                    variables,
-                    rank_debug_file.Instance(owner, elf_object, elsewhere, of_original),
-                    plain.bias,
-                )
-            except (OSError, ObjectFileError) as error:
-                return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
-            self._views_apart = {**self._views_apart, key: LoadedSymbols(made, plain.bias)}
-        return self._views_apart[key]
-
-    def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
-        if elf_object.path not in self._files or isinstance(self._files[elf_object.path], Absent):
-            self._files[elf_object.path] = self._make_file(moment, elf_object)
-        return self._files[elf_object.path]
-
-    def _make_file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
-        path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
-        if isinstance(path, Absent):
-            return Absent(path.reason, "name the folder that has it by `set rank object-path`")
-        from gdbext.symbols import views
-
-        try:
-            return views.view_of(path, elf_object.build_id, self._debug_files.get(elf_object.path, ""))
-        except ObjectFileError as error:
-            return Absent(error.sentence, error.hint)
 
     def _place(self, wanted: tuple[LoadedSymbols, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
@@ -381,12 +236,12 @@ class Focus:
         old, added = self._placed[kept:], wanted[kept:]
         if old or any(loaded_symbols.is_main for loaded_symbols in added):
             self._displays.save()
-        self._keep_attached({self._objects.get(loaded_symbols.path, "") for loaded_symbols in old})
+        self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
-            attach(self._attached.get(self._objects[loaded_symbols.path], {}), newest(loaded_symbols.path))
+            attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), newest(loaded_symbols.path))
         self._remove(old)
         self._placed = wanted
 
@@ -394,7 +249,7 @@ class Focus:
         """Keep what scripts have attached to users' files, before GDB forgets their symbols."""
         for objfile in gdb.objfiles():
             path = path_in_target(objfile)
-            path = self._objects.get(path, path)
+            path = self.wanted.files_of_views.get(path, path)
             if path in paths:
                 self._attached[path] = attached_to(objfile) or self._attached.get(path, {})
 
@@ -404,11 +259,7 @@ class Focus:
             if not loaded_symbols.is_main:  # those are replaced
                 with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
                     execute(f"remove-symbol-file {quoted(loaded_symbols.path)}")
-            if self._apart is not None:
-                self._apart.drop(loaded_symbols.path)
-                self._views_apart = {
-                    key: view for key, view in self._views_apart.items() if view.path != loaded_symbols.path
-                }
+            self.wanted.drop(loaded_symbols.path)
 
     def _tell_program(self, moment: ProcessView) -> None:
         if is_core():
@@ -420,9 +271,9 @@ class Focus:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in no memory."""
         paths = copied_paths(moment)
         loaded = [objfile for objfile in gdb.objfiles() if is_from_file(objfile) and objfile.owner is None]
-        for one in gdb.objfiles():
-            if one.owner is not None and path_in_target(one.owner) in paths:
-                self._debug_files[path_in_target(one.owner)] = path_here(one)
+        for objfile in gdb.objfiles():
+            if objfile.owner is not None and path_in_target(objfile.owner) in paths:
+                self.wanted.debug_files[path_in_target(objfile.owner)] = path_here(objfile)
         if any(path_in_target(objfile) in paths for objfile in loaded):
             self._displays.save()
             self._keep_attached(paths)
@@ -451,11 +302,6 @@ def is_from_file(objfile: gdb.Objfile) -> bool:
     return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
 
 
-def what_lies_where(rank: Rank) -> tuple[object, ...]:
-    """All of a rank that tells where it has its variables."""
-    return rank.rank, rank.placements, rank.range, rank.state == MIGRATED_OUT
-
-
 def code_of(path: str) -> int:
     """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
     with open_elf(path) as file:
@@ -465,19 +311,6 @@ def code_of(path: str) -> int:
 def always_inserted() -> bool:
     """Whether GDB leaves breakpoints in memory while the target is stopped."""
     return bool(gdb.parameter("breakpoint always-inserted")) or bool(gdb.parameter("non-stop"))
-
-
-def copied(moment: ProcessView) -> tuple[Object, ...]:
-    """Return the objects of which ranks have copies."""
-    return tuple(
-        elf_object for elf_object in moment.table.objects if elf_object.privatized and elf_object.path.startswith("/")
-    )
-
-
-def program_path() -> str:
-    """The file that GDB has loaded as the program, "" if there is none."""
-    space = gdb.current_progspace()
-    return path_of(space) if space is not None else ""
 
 
 def is_of_new_program(objfile: gdb.Objfile) -> bool:
@@ -490,46 +323,3 @@ def is_of_new_program(objfile: gdb.Objfile) -> bool:
         return False
     is_new = len(gdb.inferiors()) > 1 and space.objfiles() == [objfile]
     return not is_new and execute("info sharedlibrary").startswith("No shared libraries")
-
-
-def is_main_program(elf_object: Object) -> bool:
-    """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables.
-
-    A launcher may have the program's name.
-    """
-    program = program_path()
-    if not program or os.path.basename(program) != os.path.basename(elf_object.path):
-        return False
-    build_ids = [objfile.build_id or "" for objfile in gdb.objfiles() if path_of(objfile) == program]
-    return not build_ids or elf_object.build_id.hex() in build_ids
-
-
-def is_elsewhere(moment: ProcessView, rank: int) -> bool:
-    """Whether the rank's memory is another process's than GDB is attached to."""
-    return isinstance(in_address_space(moment.target, moment.rank(rank).pages_of), Absent)
-
-
-def has_copy(moment: ProcessView, number: int, rank: int) -> bool:
-    """Whether a rank has its own copy of the object of a number."""
-    return any(
-        isinstance(placement, Rebase) and placement.object == number for placement in moment.rank(rank).placements
-    )
-
-
-def is_copying(moment: ProcessView) -> bool:
-    """Whether ranks are still being made, so that the originals are about to be copied."""
-    table = moment.table
-    return not table.ranks or table.process_count > 1 or len(table.ranks) < table.rank_count
-
-
-def copied_paths(moment: ProcessView) -> frozenset[str]:
-    """The files of the copied objects, and those that GDB has loaded copies from."""
-    return moment.copy_paths.union(elf_object.path for elf_object in copied(moment))
-
-
-def bias_of(moment: ProcessView, elf_object: Object, rank: Optional[int]) -> Optional[int]:
-    """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
-    if rank is None:
-        return elf_object.load_bias
-    base = data_place(moment.rank(rank), elf_object, elf_object.base)
-    return elf_object.load_bias + base - elf_object.base if isinstance(base, int) else None

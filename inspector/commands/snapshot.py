@@ -19,7 +19,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import DESCRIPTION, JobMember, Members
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.shell.atomic_file import whole_folder
-from pieglobalsfind.targets.snapshot import Written, write
+from pieglobalsfind.targets.write_snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
 from ..job import discovery

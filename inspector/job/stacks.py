@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pieglobalsfind.dwarf.libdw import library
+from pieglobalsfind.dwarf.libdw.bindings import library
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path

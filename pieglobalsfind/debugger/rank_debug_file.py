@@ -38,7 +38,7 @@ from pieglobalsfind.elf.file import (
     Section,
     open_elf,
 )
-from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STT_OBJECT, STT_TLS
+from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STB_LOCAL, STT_OBJECT, STT_TLS
 from pieglobalsfind.machine.processor import NOWHERE
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
 from pieglobalsfind.ranks.variable_address import data_place, lies_apart, thread_local_place
@@ -216,8 +216,13 @@ def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Locatio
 
 
 def thread_local_symbols(path: str) -> Iterator[Location]:
-    """They become symbols of a section that is moved as the file is, wherever that lies."""
+    """They become symbols of a section that is moved as the file is, wherever that lies.
+
+    A file's own (STB_LOCAL) become undefined where there is debug information: GDB, which asks it alone for their
+    type, would take the symbol of a variable that it does not place for a function.
+    """
     with open_elf(path) as elf:
+        has_debug = any(section.name == ".debug_info" for section in elf.sections)
         moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
         tables = [section for section in elf.sections if section.type in (SHT_SYMTAB, SHT_DYNSYM)]
         for table in tables if moved is not None else ():
@@ -226,7 +231,8 @@ def thread_local_symbols(path: str) -> Iterator[Location]:
                 if data[start + 4] & 15 == STT_TLS:
                     name, info, other, section, value, _ = _SYMBOL.unpack_from(data, start)
                     if section != SHN_UNDEF:
-                        symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, moved)
+                        place = SHN_UNDEF if has_debug and info >> 4 == STB_LOCAL else moved
+                        symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, place)
                         yield Location(table.offset + start + len(symbol), value, True, symbol)
 
 

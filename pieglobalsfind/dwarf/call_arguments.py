@@ -14,9 +14,9 @@ from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.cfi import CodeFile, without_parameters
-from pieglobalsfind.dwarf.die_walk import walk
 from pieglobalsfind.dwarf.expression import MASK
-from pieglobalsfind.dwarf.libdw import Attribute, Die, Operation
+from pieglobalsfind.dwarf.libdw.bindings import Attribute, Die, Operation
+from pieglobalsfind.dwarf.libdw.die_walk import walk
 from pieglobalsfind.elf.demangle import demangle
 
 CALL_SITES = (dw.DW_TAG_call_site, dw.DW_TAG_GNU_call_site)  # and the GNU forerunner

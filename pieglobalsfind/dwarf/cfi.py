@@ -19,10 +19,10 @@ from pieglobalsfind.cache.call_cache import CallAt as CallAt
 from pieglobalsfind.cache.call_cache import CallCache
 from pieglobalsfind.cache.call_cache import Rules as Rules
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.die_reader import Reader
-from pieglobalsfind.dwarf.libdw import Die, Operation
+from pieglobalsfind.dwarf.libdw.bindings import Die, Operation
+from pieglobalsfind.dwarf.libdw.die_reader import Reader
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.lines import LineReader
-from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.elf.demangle import demangle, without_result
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.machine.processor import Processor

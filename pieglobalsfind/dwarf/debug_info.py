@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional
 
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.lines import LineReader, SourceLine
-from pieglobalsfind.dwarf.module import Module
 from pieglobalsfind.elf.demangle import demangle
 
 if TYPE_CHECKING:  # types and variables are most of it, and lines need none

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.die_reader import Reader
-from pieglobalsfind.dwarf.die_walk import walk
-from pieglobalsfind.dwarf.libdw import Die
-from pieglobalsfind.dwarf.module import Module
+from pieglobalsfind.dwarf.libdw.bindings import Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader
+from pieglobalsfind.dwarf.libdw.die_walk import walk
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.type_reader import RECORDS, TypeReader
 from pieglobalsfind.dwarf.types import ROOT, TypeTable, Variable, Variables
 from pieglobalsfind.dwarf.variables import LANGUAGES

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctypes import byref, c_bool, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, Optional
 
-from pieglobalsfind.dwarf.libdw import Die, library, text
+from pieglobalsfind.dwarf.libdw.bindings import Die, library, text
 
 
 class LineTable:

@@ -14,12 +14,12 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.cache.build_id_cache import FileState
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.constants import RECORDS
-from pieglobalsfind.dwarf.die_reader import Reader, Unit
-from pieglobalsfind.dwarf.die_walk import walk
 from pieglobalsfind.dwarf.function_cache import FunctionRange, keep_functions, kept_functions
-from pieglobalsfind.dwarf.libdw import Die
+from pieglobalsfind.dwarf.libdw.bindings import Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
+from pieglobalsfind.dwarf.libdw.die_walk import walk
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.line_table import LineTable
-from pieglobalsfind.dwarf.module import Module
 
 MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
 

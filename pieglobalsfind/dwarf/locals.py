@@ -13,7 +13,7 @@ from typing import Optional
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, Steps
 from pieglobalsfind.dwarf.cfi import DEEPEST, MOST_RANGES, CallAt, CodeFile
-from pieglobalsfind.dwarf.libdw import Die
+from pieglobalsfind.dwarf.libdw.bindings import Die
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.dwarf.variables import LANGUAGES, VariableReader
 from pieglobalsfind.elf.demangle import demangle

@@ -12,13 +12,12 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.dwarf.libdw import LONGEST_STRING
+from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING
 from pieglobalsfind.elf.file import SYMBOL_SIZE, ElfFile
 from pieglobalsfind.elf.locate import debug_path
-from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STT_FILE, STT_TLS, symbol_sections
+from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STB_LOCAL, STT_FILE, STT_TLS, symbol_sections
 from pieglobalsfind.errors import ObjectFileError
 
-STB_LOCAL = 0
 MOST_TEXT = 1 << 24  # characters of names in all: a damaged file's may overlap
 EXTERNAL = "/"  # in place of a source file's name
 

@@ -8,15 +8,15 @@ never recurses, and breaks loops that damaged files hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Union
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.expression import evaluate
-from pieglobalsfind.dwarf.libdw import Die
-from pieglobalsfind.dwarf.module import Module
+from pieglobalsfind.dwarf.libdw.bindings import Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
+from pieglobalsfind.dwarf.libdw.module import Module
+from pieglobalsfind.dwarf.settle_types import LARGEST_SIZE, MOST_LEVELS, settle
 from pieglobalsfind.dwarf.types import (
     ENCODINGS,
     VOID,
@@ -37,7 +37,6 @@ from pieglobalsfind.dwarf.types import (
     Type,
     Typedef,
     Void,
-    by_value,
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
@@ -45,9 +44,7 @@ from pieglobalsfind.model import Absent
 MOST_TYPES = 1_000_000
 MOST_PARTS = 3_000_000  # members, enumerators, parameters and dimensions of all types
 MOST_DIMENSIONS = 100  # of one array
-MOST_LEVELS = 300  # types that lie within one another
 LARGEST_ALIGNMENT = 1 << 20  # bytes
-LARGEST_SIZE = 1 << 48  # bytes; more than an x86-64 process can map
 
 QUALIFIERS = {
     dw.DW_TAG_const_type: "const",
@@ -70,7 +67,6 @@ REFUSED: dict[int, Type] = {
     OUTSIDE: Void(reason="it lies outside the type that contains it"),
 }
 
-BEING_READ = -1  # in place of how many levels of types lie within a type
 SIZED = (*RECORDS, dw.DW_TAG_enumeration_type, dw.DW_TAG_base_type, *POINTERS)
 UNIT_SHIFT = 40  # an index: number of the unit, from 1 on, and the DIE's distance from the unit's own, in so many bits
 FOREIGN = 1 << 62  # from here on: DIEs of other files (supplementary ones, units of types of split files)
@@ -365,46 +361,3 @@ def index_at(unit: int, distance: int) -> int:
 def place_of(index: int) -> tuple[int, int]:
     """The reverse of `index_at`; the number of no unit for void, foreign types and what can't be read."""
     return (index >> UNIT_SHIFT) - 1, index & (1 << UNIT_SHIFT) - 1
-
-
-def settle(start: int, types: dict[int, Type], levels: dict[int, int], read: Callable[[int], Type]) -> None:
-    """Read a type and all that lies within its objects; cut what would contain itself, give arrays their sizes.
-
-    `levels` are those of types within each that is settled. Only a damaged file holds loops, or very many levels.
-    """
-    stack = [start]
-    while stack:
-        index = stack[-1]
-        if index not in levels:
-            types[index] = read(index)
-            levels[index] = BEING_READ
-            if any(levels.get(inner) == BEING_READ for inner in by_value(types[index])):
-                types[index] = Void("void", 0, "a type that contains itself")
-            stack += [inner for inner in by_value(types[index]) if inner not in levels]
-        else:
-            stack.pop()
-            if levels[index] == BEING_READ:
-                levels[index] = 1 + max((levels[inner] for inner in by_value(types[index])), default=0)
-                types[index] = with_size(types[index], types)
-            if levels[index] > MOST_LEVELS:
-                levels[index], types[index] = 0, Void(reason="there are too many types within one another")
-
-
-def with_size(incomplete: Type, types: dict[int, Type]) -> Type:
-    """An array's size from its dimensions, where DWARF leaves it out."""
-    if not isinstance(incomplete, Array) or incomplete.size:
-        return incomplete
-    if incomplete.data_location is not None:
-        return replace(incomplete, size=40 + 24 * len(incomplete.dimensions))  # gfortran's descriptor (libgfortran.h)
-    size = size_of(incomplete.element, types)
-    for dimension in incomplete.dimensions:
-        size *= dimension.count if isinstance(dimension.count, int) else 0
-    return replace(incomplete, size=size if size <= LARGEST_SIZE else 0)
-
-
-def size_of(index: int, types: dict[int, Type]) -> int:
-    """Return a type's size in bytes, 0 for functions."""
-    bare = types[index]
-    while isinstance(bare, (Typedef, Qualified)):
-        bare = types[bare.target]
-    return 0 if isinstance(bare, Function) else bare.size

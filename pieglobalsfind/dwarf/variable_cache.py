@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 from pieglobalsfind.cache.build_id_cache import load, state_of, store
 from pieglobalsfind.dwarf.debug_info import DebugInfo
-from pieglobalsfind.dwarf.module import Module
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.types import (
     COMMON,
     FILE_STATIC,

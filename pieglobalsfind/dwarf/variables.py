@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.die_reader import Reader, Unit
-from pieglobalsfind.dwarf.die_walk import walk
-from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die
-from pieglobalsfind.dwarf.module import Module
+from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING, Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
+from pieglobalsfind.dwarf.libdw.die_walk import walk
+from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf.thread_local_symbols import EXTERNAL, ThreadLocalSymbols
 from pieglobalsfind.dwarf.type_reader import (

@@ -36,6 +36,7 @@ KIND = f"symbols-2-{sys.byteorder}"  # changes with the form of `Symbols.encode`
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_COMMON, STT_TLS, STT_GNU_IFUNC = 0, 1, 2, 4, 5, 6, 10
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
+STB_LOCAL = 0
 NAMED = (STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_COMMON, STT_GNU_IFUNC)
 BINDINGS = {1: 3, 10: 3, 0: 2, 2: 1}  # global and unique before local before weak
 # Linkers' marks of where a section begins or ends; what lies there has another name, or none.

@@ -75,7 +75,7 @@ class ProcessView:
     @cached_property
     def walker(self) -> Walker:
         """Raises `ObjectFileError` where elfutils' libdw is missing."""
-        from pieglobalsfind.dwarf.libdw import library
+        from pieglobalsfind.dwarf.libdw.bindings import library
         from pieglobalsfind.stacks.unwind import Walker
 
         library()

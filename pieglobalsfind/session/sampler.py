@@ -14,7 +14,7 @@ from typing import Optional, Union
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.decoders.same_ranks import KnownRanks, KnownRecords, known_ranks
-from pieglobalsfind.dwarf.libdw import library
+from pieglobalsfind.dwarf.libdw.bindings import library
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, Rank, RankTable
 from pieglobalsfind.ranks.symbolize import Symbolizer

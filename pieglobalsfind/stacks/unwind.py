@@ -23,12 +23,12 @@ from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call, own_call
 from pieglobalsfind.stacks.code_places import CodePlaces, Place
+from pieglobalsfind.stacks.running_registers import RunningRegisters
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.signal_frame import interrupted, is_signal_return
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
 from pieglobalsfind.stacks.unwind_cache import StackShape, Used, is_of, met_before, recognized, shape_of, window
-from pieglobalsfind.target import KernelThread, Target
-from pieglobalsfind.targets import in_address_space
+from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.call_arguments import ArgumentReader
@@ -83,7 +83,7 @@ class Walker:
         self._translator = translator
         self._contexts = contexts
         self._symbolizer = symbolizer
-        self._threads: Optional[dict[int, KernelThread]] = None
+        self._running = RunningRegisters(target, table.processor)
         self._code = CodePlaces(target, table, translator, symbolizer)
         self._stacks: dict[tuple[Place, ...], tuple[Call, ...]] = {}
         self._shapes: list[StackShape] = []  # the one that was met last comes first
@@ -91,7 +91,8 @@ class Walker:
     def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
         """The same for a later moment of a process whose code lies where it did; names and rules are kept."""
         later = copy(self)
-        later._target, later._table, later._contexts, later._threads = target, table, contexts, None
+        later._target, later._table, later._contexts = target, table, contexts
+        later._running = RunningRegisters(target, table.processor)
         later._code = self._code.at_moment(target, table)
         return later
 
@@ -215,7 +216,7 @@ class Walker:
 
         They are of one moment with what else is read only inside of `while_suspended`.
         """
-        return self._of_thread(rank) if rank.is_on_thread else self._contexts.saved(rank)
+        return self._running.registers(rank) if rank.is_on_thread else self._contexts.saved(rank)
 
     def stack_pointer_now(self, rank: Rank) -> int:
         """The stack pointer among `registers_now`, 0 if it is unknown."""
@@ -282,40 +283,13 @@ class Walker:
 
     def _pcs_of_thread(self, rank: Rank) -> tuple[list[int], str]:
         """Of a rank that runs, by its kernel thread, as long as that neither goes on nor leaves the rank's stack."""
-        registers = self._of_thread(rank)
+        registers = self._running.registers(rank)
         walked = self._walk(rank.stack, dict(registers))
-        if self._target.is_live and self._of_thread(rank) != registers:
+        if self._target.is_live and self._running.registers(rank) != registers:
             raise RanklensError(f"rank {rank.rank} went on while it was read", "stop the job with a debugger")
         if rank.evidence.tier == SCAN and not any(self._translator.owner(pc).rank == rank.rank for pc in walked[0]):
             raise RanklensError(f"rank {rank.rank} is running, its thread's stack does not come from its code")
         return walked
-
-    def _of_thread(self, rank: Rank) -> Mapping[int, int]:
-        if self._threads is None or self._target.is_live:
-            self._threads = {thread.tid: thread for thread in self._target.threads()}
-        thread = self._threads.get(rank.kernel_thread) or self._elsewhere(rank)
-        registers = thread.registers if isinstance(thread, KernelThread) else thread
-        if isinstance(registers, Absent):
-            sentence = f"rank {rank.rank} is running, {registers.reason}"
-            raise RanklensError(sentence, "stop the job with a debugger, or take a core")
-        pointer = registers.get(self._table.processor.stack_pointer)
-        if pointer is None or self._table.processor.pc not in registers:
-            raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
-        if isinstance(rank.stack, Region) and not rank.stack.start <= pointer <= rank.stack.end:
-            sentence = f"rank {rank.rank} was switched meanwhile, or handles a signal, its thread is on another stack"
-            raise RanklensError(sentence, "try again")
-        return registers
-
-    def _elsewhere(self, rank: Rank) -> Union[KernelThread, Absent]:
-        """The kernel thread of a rank that is a process of its own, if the target's kind can look there."""
-        if rank.address_space and rank.kernel_thread:
-            process = in_address_space(self._target, rank.address_space)
-            if isinstance(process, Absent):
-                return Absent(f"its registers are those of process {rank.address_space}")
-            for thread in process.threads():
-                if thread.tid == rank.kernel_thread:
-                    return thread
-        return Absent("its thread is unknown")
 
     # ---- walking ----
 

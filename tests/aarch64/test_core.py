@@ -81,7 +81,7 @@ def test_gdb_with_the_extension(
 
 @pytest.mark.parametrize("method", ["none", "pip", "fs", "tls"])
 def test_thread_local_variables(aarch64: Aarch64, start_job: StartJob, tmp_path: Path, method: str) -> None:
-    """GCC's debug information does not say where they are; GDB knows the external one."""
+    """GCC's debug information does not say where they are; GDB knows the external one, and of the other says so."""
     gdb = gdb_of_all()
     program = aarch64.built(method, source="per_thread.c")
     running = start_job(*aarch64.command(method, program, RANKS), environment=aarch64.environment)
@@ -96,11 +96,12 @@ def test_thread_local_variables(aarch64: Aarch64, start_job: StartJob, tmp_path:
             assert [(one.address, one.text) for one in found] == [(int(external, 16), value), (int(own, 16), own_value)]
     del printed[0]  # it runs: the core file has no registers by which GDB could select it
     words = [word for rank in printed for word in (f"rank {rank}", "output &external", "print external")]
-    words = [word for command in words for word in ("-ex", command)]
+    words = [word for command in (*words, "rank print own") for word in ("-ex", command)]
     extension = ["-ex", "set auto-load python-scripts off", "-x", ROOT / "gdbext" / "rank.py"]
     text = output([gdb, "-nx", "-q", "-batch", aarch64.runtime / "bin/rankrun", "-c", place, *extension, *words])
     shown = re.findall(r"^\(int \*\) (0x\w+)(?: <\w+>)?\$\d+ = (.*)$", text, re.MULTILINE)
     assert shown == [(external, value) for external, value, *_ in printed.values()], text
+    assert "\n1: <optimized out>\n2: <optimized out>\n" in text and "no debug info" not in text, text
 
 
 def test_lldb_with_the_extension(aarch64: Aarch64, start_job: StartJob, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, t
 def test_no_stop_is_lost_where_gdb_finds_no_library(
     session: Session, rankrun: Path, ticks: Path, tmp_path: Path, is_second: bool
 ) -> None:
-    """Below a system root that has no libraries GDB knows none of the runtime's functions: memory tells where they are."""
+    """GDB knows none of the runtime's functions below a system root without libraries: memory tells where they are."""
     answers = session.run(
         f"""
 gdb.execute("break tick")

@@ -68,7 +68,7 @@ def test_a_launcher_of_the_program_s_name(session: Session, rankrun: Path, tmp_p
     removed = ["--remove-section=.note.gnu.build-id"] if is_stripped else []
     subprocess.run(["objcopy", *removed, str(rankrun.resolve()), str(launcher)], check=True, timeout=60)
     told = session.run(
-        f"""
+        """
 gdb.execute("tbreak main")
 gdb.execute("run")
 gdb.execute("delete")
@@ -96,7 +96,9 @@ tell("stops", stops)
     assert told["program"] == str(launcher)
     places = [int(place, 16) for place in re.findall(r"0x[0-9a-f]+", told["listed"])]
     assert places and not any(min(told["mapped"]) <= place < max(told["mapped"]) for place in places), told["listed"]
-    assert sorted(told["stops"]) == sorted(["tick", rank, turn] for rank in range(RANKS) for turn in (0, 1)), told.output
+    assert sorted(told["stops"]) == sorted(["tick", rank, turn] for rank in range(RANKS) for turn in (0, 1)), (
+        told.output
+    )
 
 
 def test_another_program_after_the_end(session: Session, programs: Programs, rankrun: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.dwarf import private_copy
+from pieglobalsfind.dwarf.libdw import private_copy
 from tests.support.places import SOURCES, Command, StartPlaces, gcore
 from tests.support.running import ROOT, StartJob, built
 

@@ -14,7 +14,7 @@ from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
-from pieglobalsfind.dwarf.die_reader import Reader
+from pieglobalsfind.dwarf.libdw.die_reader import Reader
 from pieglobalsfind.dwarf.locals import LocalReader
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.errors import RanklensError

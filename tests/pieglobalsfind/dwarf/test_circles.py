@@ -13,10 +13,10 @@ from pieglobalsfind.dwarf import variables as dwarf_variables
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
-from pieglobalsfind.dwarf.die_reader import Reader
-from pieglobalsfind.dwarf.libdw import LONGEST_STRING, Die
+from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING, Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader
 from pieglobalsfind.dwarf.names import type_name
-from pieglobalsfind.dwarf.type_reader import MOST_LEVELS
+from pieglobalsfind.dwarf.settle_types import MOST_LEVELS
 from pieglobalsfind.dwarf.types import Base, Struct, TypeTable, Variable, Void, by_value
 from tests.pieglobalsfind.dwarf.writer import C_PLUS_PLUS, At, Entry, To, entry, unit, written
 

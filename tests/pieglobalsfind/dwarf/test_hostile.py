@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from pieglobalsfind.dwarf.expression import evaluate
 from pieglobalsfind.dwarf.names import type_name
-from pieglobalsfind.dwarf.type_reader import settle
+from pieglobalsfind.dwarf.settle_types import settle
 from pieglobalsfind.dwarf.types import (
     Array,
     Base,

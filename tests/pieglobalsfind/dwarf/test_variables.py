@@ -17,8 +17,9 @@ from elftools.elf.sections import SymbolTableSection
 
 from pieglobalsfind.debugger import rank_debug_file
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf import private_copy, variable_cache
+from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.debug_info import DebugInfo
+from pieglobalsfind.dwarf.libdw import private_copy
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import TypeTable, Variable, Variables, Void
 from pieglobalsfind.dwarf.variables import VariableReader

@@ -14,11 +14,12 @@ import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.target import PIECE, pieces, populated
-from pieglobalsfind.targets import pagemap, snapshot
+from pieglobalsfind.targets import pagemap, write_snapshot
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.procfs import Process
+from pieglobalsfind.targets.snapshot import SnapshotTarget
 from tests.support.fabricate.core_file import Memory, core
 from tests.support.fabricate.memory import Mapped, MemoryTarget
 
@@ -173,13 +174,13 @@ def test_a_snapshot_has_no_bytes_of_pages_that_were_never_touched(sparse: Sparse
     file = tmp_path / "it"
     heard: list[tuple[int, int]] = []
     with FrozenTarget(sparse.pid) as target:
-        written = snapshot.write(
+        written = write_snapshot.write(
             target, [(sparse.base, sparse.base + SIZE)], "now", str(file), lambda *how: heard.append(how)
         )
     assert written.memory <= PAGE * (len(sparse.touched) + 1) and written.memory + written.zeros == SIZE
     assert file.stat().st_size < 1 << 23
     assert heard and all(0 <= done < total == SIZE for done, total in heard)
-    taken, process = snapshot.SnapshotTarget(str(file)), LiveTarget(sparse.pid)
+    taken, process = SnapshotTarget(str(file)), LiveTarget(sparse.pid)
     for page in (*sparse.touched[::500], 2 * PAGE, 30 * GIGABYTE, SIZE - 3 * PAGE):
         begin = max(sparse.base + page - 100, sparse.base)
         assert taken.read(begin, 300) == process.read(begin, 300), hex(page)
@@ -193,8 +194,8 @@ def test_a_core_file_s_zeros_are_what_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "core"
     path.write_bytes(core((Memory(start, 4 * PAGE, b"held".ljust(PAGE, b".") + bytes(PAGE)),)))
     file = tmp_path / "it"
-    snapshot.write(CoreTarget(str(path)), [(start, start + 4 * PAGE)], "now", str(file))
-    taken = snapshot.SnapshotTarget(str(file))
+    write_snapshot.write(CoreTarget(str(path)), [(start, start + 4 * PAGE)], "now", str(file))
+    taken = SnapshotTarget(str(file))
     assert taken.read(start, 2 * PAGE) == b"held".ljust(PAGE, b".") + bytes(PAGE)
     with pytest.raises(MemoryUnreadable):
         taken.read(start + 2 * PAGE, 1)
@@ -205,20 +206,22 @@ def test_a_core_file_s_zeros_are_what_it_holds(tmp_path: Path) -> None:
 )
 def test_impossible_zeros_are_damage(tmp_path: Path, zeros: str) -> None:
     file = tmp_path / "it"
-    snapshot.write(MemoryTarget([Mapped(0x10000, PAGE)]), [(0x10000, 0x11000)], "now", str(file))
+    write_snapshot.write(MemoryTarget([Mapped(0x10000, PAGE)]), [(0x10000, 0x11000)], "now", str(file))
     with zipfile.ZipFile(file) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in {**entries, "zeros.jsonl": zeros.encode() + b"\n"}.items():
             archive.writestr(name, content)
     with pytest.raises(TargetError, match="not a whole snapshot"):
-        snapshot.SnapshotTarget(str(file))
+        SnapshotTarget(str(file))
 
 
 def test_what_a_snapshot_holds(tmp_path: Path) -> None:
     target = MemoryTarget([Mapped(0x10000, 0x100000)])
-    snapshot.write(target, [(0x12000, 0x14000), (0x14000, 0x15000), (0x20000, 0x21000)], "now", str(tmp_path / "it"))
-    taken = snapshot.SnapshotTarget(str(tmp_path / "it"))
+    write_snapshot.write(
+        target, [(0x12000, 0x14000), (0x14000, 0x15000), (0x20000, 0x21000)], "now", str(tmp_path / "it")
+    )
+    taken = SnapshotTarget(str(tmp_path / "it"))
     assert list(taken.populated(0, 1 << 40)) == [(0x12000, 0x15000), (0x20000, 0x21000)]
     assert list(taken.populated(0x13000, 0x20800)) == [(0x13000, 0x15000), (0x20000, 0x20800)]
     assert list(taken.populated(0x15000, 0x20000)) == []

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any, Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf import private_copy
-from pieglobalsfind.dwarf.die_reader import Unit
-from pieglobalsfind.dwarf.libdw import Attribute, Callbacks, Die, FindDebuginfo, library, section_places, text
+from pieglobalsfind.dwarf.libdw import private_copy
+from pieglobalsfind.dwarf.libdw.bindings import Attribute, Callbacks, Die, FindDebuginfo, library, section_places, text
+from pieglobalsfind.dwarf.libdw.die_reader import Unit
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.libdw import (
+from pieglobalsfind.dwarf.libdw.bindings import (
     Attribute,
     Block,
     Die,

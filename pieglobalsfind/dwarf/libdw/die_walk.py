@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Optional, TypeVar
 
-from pieglobalsfind.dwarf.die_reader import Reader
-from pieglobalsfind.dwarf.libdw import Die
+from pieglobalsfind.dwarf.libdw.bindings import Die
+from pieglobalsfind.dwarf.libdw.die_reader import Reader
 
 DEEPEST = 200  # levels below the first DIE; compilers stop far earlier
 State = TypeVar("State")
