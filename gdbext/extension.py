@@ -36,6 +36,7 @@ from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
+BEFORE_RUN = "maintenance ranklens-before-run"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 ADDING = ("add-inferior", "clone-inferior")
@@ -72,6 +73,8 @@ class Extension:
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
         hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-dprintf": SETTLE_DPRINTF})
         hooks.define({"hookpost-file": SETTLE_PROGRAM})
+        hooks.Called(BEFORE_RUN, self._before_run)
+        hooks.define(*({f"hook-{command}": BEFORE_RUN} for command in ("run", "start", "starti")))
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -168,8 +171,13 @@ class Extension:
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
         self.face.state().focus.announce()
-        if self.face.state().focus.paths:
+        if self.face.state().focus.paths or self.face.displays.are_ours:
             self.face.displays.rest()
+
+    def _before_run(self) -> None:
+        self._unread_libraries.begin()
+        if self.face.state().focus.paths:  # GDB would delete them where a file of these has changed
+            self.face.displays.save()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
