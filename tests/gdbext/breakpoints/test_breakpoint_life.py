@@ -186,6 +186,31 @@ def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, t
     }
 
 
+def test_gdb_names_the_user_s_breakpoint_alone(session: Session, rankrun: Path, ticks: Path) -> None:
+    """In the rank whose symbols it has, where it stops by itself: not one of ours at the same place."""
+    answers = session.run(
+        """
+gdb.execute("rank break tick 0")
+gdb.breakpoints()[0].silent = True
+gdb.execute("run")
+tell("first", [ask("info program"), value("$_hit_bpnum") if gdb.VERSION > "13" else 1])
+told_of = ask("continue 1")
+tell("ignored", told_of)
+gdb.execute("kill")
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    about, number = answers["first"]
+    assert "stopped at breakpoint 1.\n" in about and about.count("It stopped") == 1, about
+    assert number == 1
+    assert "breakpoint -" not in answers["ignored"]
+
+
 @pytest.mark.parametrize("is_second", [False, True], ids=["first-run", "second-run"])
 def test_no_stop_is_lost_where_gdb_finds_no_library(
     session: Session, rankrun: Path, ticks: Path, tmp_path: Path, is_second: bool

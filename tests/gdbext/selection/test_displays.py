@@ -100,20 +100,26 @@ tell("none", ask("info display"))
     assert answers["none"] == "There are no auto-display expressions now.\n"
 
 
-SHOWN = """
+KINDS = (
+    *("display paced", "display/x pacer + 16", "display turn * 2", "display/2dw &pacer", "display/i $pc"),
+    "display/c 64 + pacer",
+)
+CHANGES = ("undisplay 2", "disable display 4-5", "display paced + pacer", "undisplay 17 x", "display no_such_name")
+SHOWN = f"""
 import re
 answers = []
 def note(said):
-    answers.append(re.findall(r"(?m)^\\d+: .*|^Num .*|^No display.*|^There are .*|^.*Unable.*", re.sub("0x[0-9a-f]+", "ADDRESS", said)))
+    said = re.sub("0x[0-9a-f]+", "ADDRESS", said)
+    answers.append(re.findall(r"(?m)^\\d+: .*|^Num .*|^No display.*|^There are .*|^.*Unable.*", said))
 gdb.execute("break pace_up")
 gdb.execute("break pace_down")
 gdb.execute("run")
-for command in ("display paced", "display/x pacer + 16", "display turn * 2", "display/2dw &pacer", "display/i $pc", "display/c 64 + pacer"):
+for command in {KINDS}:
     note(ask(command))
 for _ in range(3):
     note(ask("continue"))
 note(ask("info display"))
-for command in ("undisplay 2", "disable display 4-5", "display paced + pacer", "undisplay 17 x", "display no_such_name"):
+for command in {CHANGES}:
     note(ask(command))
 for _ in range(4):
     note(ask("continue"))

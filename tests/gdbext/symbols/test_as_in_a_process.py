@@ -101,6 +101,47 @@ tell("stops", stops)
     )
 
 
+SCRIPT = """
+import gdb
+class Loud:
+    def __init__(self, value):
+        self._value = value
+    def to_string(self):
+        return f"loud {int(self._value['letter'])}"
+def loud(value):
+    return Loud(value) if value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT else None
+gdb.current_objfile().pretty_printers.append(loud)
+gdb.current_objfile().mark = "mine"
+"""
+
+
+def test_what_a_program_s_script_attaches(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """PROGRAM-gdb.py runs once in each run; its printers are there in every rank that symbols move to."""
+    program = compile_program("rankcc", tmp_path, "ticks.c")
+    (tmp_path / "ticks-gdb.py").write_text(SCRIPT)
+    told = session.run(
+        f"""
+gdb.execute("add-auto-load-safe-path {tmp_path}")
+gdb.execute("break tick")
+shown = []
+for _ in range(2):
+    gdb.execute("run")
+    for _ in range({RANKS}):
+        marks = [objfile.mark for objfile in gdb.objfiles() if hasattr(objfile, "mark")]
+        shown.append([value("$_rank"), ask("output mixed"), marks])
+        gdb.execute("continue")
+tell("shown", shown)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        program,
+        1,
+    )
+    assert sorted(told["shown"]) == sorted(2 * [[rank, "loud 120", ["mine"]] for rank in range(RANKS)]), told.output
+
+
 def test_another_program_after_the_end(session: Session, programs: Programs, rankrun: Path) -> None:
     """Symbols of the last job's program do not stay beside those of a new one."""
     told = session.run(
