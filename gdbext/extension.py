@@ -82,7 +82,7 @@ class Extension:
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
-        events.new_inferior.connect(lambda _: self._post_settling())
+        events.new_inferior.connect(lambda _: self._added())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -113,7 +113,8 @@ class Extension:
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         inline_callers.note_stop()
         hooks.look_for_program()
-        self._unread_libraries.settle()
+        self.face.inferiors.give_back_libraries()
+        self._unread_libraries.settle()  # whose setting is the user's, and comes last
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
@@ -171,6 +172,7 @@ class Extension:
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
         self.face.state().focus.announce()
+        self.face.state().focus.late_libraries.resumed()
         if self.face.state().focus.paths or self.face.displays.are_ours:
             self.face.displays.rest()
 
@@ -185,6 +187,10 @@ class Extension:
         self.breakpoints.has_ended = True
         self._changes.unseen.clear()
         InlineFinish.end()
+
+    def _added(self) -> None:
+        self.face.inferiors.give_back_libraries(for_good=True)
+        self._post_settling()
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)

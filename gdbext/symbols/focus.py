@@ -48,7 +48,7 @@ class Focus:
         self._is_back = False  # one of these has been loaded again
         self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
         self._kernel_library = ""
-        self._late_libraries = LateLibraries()
+        self.late_libraries = LateLibraries()
         self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._speaks = False  # the language of the program
@@ -69,7 +69,7 @@ class Focus:
         self._placed = tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main)
         self.rank = None
         self._kernel_library = ""
-        self._late_libraries.forget()
+        self.late_libraries.forget()
 
     def forget(self) -> None:
         """Another process runs: GDB has dropped what belonged to the last one, whose files may have been built anew.
@@ -86,13 +86,14 @@ class Focus:
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._speaks = False
         self._kernel_library = ""
-        self._late_libraries.forget()
+        self.late_libraries.forget()
 
     def drop(self) -> None:
         """Another program runs in the process; GDB has its symbols already in place of the main program's."""
         with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
             self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._instead, self.wanted.main_program, self.rank = (), (), "", None
+        self.late_libraries.forget()
         self.announce()
 
     def restore_program(self) -> None:
@@ -281,7 +282,7 @@ class Focus:
             stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
-            self._late_libraries.watch(paths)
+            self.late_libraries.watch(paths, inserted)
         self._out, self._is_back = self._out | paths, False
 
 
