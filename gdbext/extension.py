@@ -30,7 +30,7 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
-from gdbext.symbols.unread_program import speak_its_language
+from gdbext.symbols.language_before_start import speak_its_language
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 
 SETTLE = "maintenance ranklens-settle"

@@ -15,14 +15,14 @@ if TYPE_CHECKING:  # debuggers import this package and need none of it
     from pieglobalsfind.errors import RegistryError as RegistryError
     from pieglobalsfind.errors import TargetError as TargetError
     from pieglobalsfind.errors import UsageError as UsageError
-    from pieglobalsfind.library.hang import HangError as HangError
-    from pieglobalsfind.library.hang import job_stacks as job_stacks
-    from pieglobalsfind.library.hang import wait as wait
     from pieglobalsfind.library.job import Job as Job
     from pieglobalsfind.library.job import open as open
     from pieglobalsfind.library.stacks import Stack as Stack
     from pieglobalsfind.library.stacks import tree as tree
     from pieglobalsfind.library.variables import Value as Value
+    from pieglobalsfind.library.wait_for_job import HangError as HangError
+    from pieglobalsfind.library.wait_for_job import job_stacks as job_stacks
+    from pieglobalsfind.library.wait_for_job import wait as wait
     from pieglobalsfind.model import Absent as Absent
     from pieglobalsfind.model import Owner as Owner
     from pieglobalsfind.model import Rank as Rank
@@ -34,7 +34,7 @@ _PLACES = {
     "errors": (
         "MemoryUnreadable", "NotVirtualizedError", "RanklensError", "RegistryError", "TargetError", "UsageError"
     ),
-    "library.hang": ("HangError", "job_stacks", "wait"),
+    "library.wait_for_job": ("HangError", "job_stacks", "wait"),
     "library.job": ("Job", "open"),
     "library.stacks": ("Stack", "tree"),
     "library.variables": ("Value",),

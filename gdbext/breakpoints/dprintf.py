@@ -1,6 +1,6 @@
 """Users' dprintfs, which GDB's Python does not list: read from what GDB prints of them.
 
-Gives for each what followers ask of a user's breakpoint (rank_breakpoints.py). Changes none, but for ignore counts.
+Gives for each what followers ask of a user's breakpoint (inferior_followers.py). Changes none, but for ignore counts.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import gdb
 
-from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
+from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS

@@ -17,10 +17,10 @@ from gdbext.breakpoints import conditions
 from gdbext.breakpoints.conditions import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api import frame
-from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.locations import has_silent_commands, locations_in
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
+from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.gdb_api.target import path_of
 from gdbext.selection.debugger import GdbDebugger

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import gdb
 
-from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
 from gdbext.gdb_api.unread_libraries import is_runtime, needs_runtime

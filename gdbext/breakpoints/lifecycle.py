@@ -1,8 +1,8 @@
 """The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
 
 Takes GDB's breakpoints and the runtime's events (`rank_debug_event`). GDB itself resolves a user's breakpoint where the
-symbols in focus are; for every other rank there is a `Follower` (rank_breakpoints.py). One file of symbols then serves
-any number of ranks, and each of several inferiors follows its own.
+symbols in focus are; for every other rank there is a `Follower` (inferior_followers.py). One file of symbols then
+serves any number of ranks, and each of several inferiors follows its own.
 
 Before the runtime copies an object no breakpoint is left in it: a copied int3 would trap where GDB knows of none.
 """
@@ -17,16 +17,17 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
+from gdbext.breakpoints.disabled_breakpoints import give_up, spare_data, spare_task
 from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower import Hit
 from gdbext.breakpoints.hidden_runtime import HiddenRuntime
 from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.inferior_breakpoints import InferiorBreakpoints
+from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.pending_changes import PendingChanges
-from gdbext.breakpoints.rank_breakpoints import RankBreakpoints
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
-from gdbext.breakpoints.spared import give_up, spare_data, spare_task
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
@@ -47,21 +48,6 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
 
 TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
 ROUNDS = 4  # of settling: what the first one changes is not news in the next
-
-
-class InferiorBreakpoints:
-    """What is kept of one inferior: followers, and the runtime's functions that tell of its ranks."""
-
-    def __init__(self, followers: RankBreakpoints, calls: RuntimeCalls, hidden: HiddenRuntime) -> None:
-        self.followers = followers
-        self.calls = calls
-        self.hidden = hidden
-
-    def forget(self) -> None:
-        """The process is gone."""
-        self.calls.forget()
-        self.hidden.forget()
-        self.followers.forget()
 
 
 class Breakpoints:
@@ -89,14 +75,14 @@ class Breakpoints:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
-            followers = RankBreakpoints(self._face, number, self._has_hit, self._hits, self.dprintfs)
+            followers = InferiorFollowers(self._face, number, self._has_hit, self._hits, self.dprintfs)
             calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
             hidden = HiddenRuntime(self._on_event, self.watch_events)
             self._lives[number] = InferiorBreakpoints(followers, calls, hidden)
         return self._lives[number]
 
     @property
-    def _followers(self) -> RankBreakpoints:
+    def _followers(self) -> InferiorFollowers:
         return self._life().followers
 
     def _has_hit(self, hit: Hit) -> None:

@@ -29,7 +29,7 @@ class RankAddress(gdb.Function):
         with sentences():
             symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
             # late, as is all that sourcing the extension does not need
-            from gdbext.selection.rank_symbol import address_of
+            from gdbext.selection.symbol_address import address_of
 
             address = address_of(self._face, symbol.string(), int(rank))
             return gdb.Value(address).cast(gdb.lookup_type("void").pointer())

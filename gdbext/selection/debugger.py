@@ -1,6 +1,6 @@
 """GDB as a `Debugger`: what the shared commands may ask of a debugger, answered by GDB.
 
-Takes the rank that a question is about, and goes there for the answer (visiting.py).
+Takes the rank that a question is about, and goes there for the answer (rank_visitor.py).
 Never prints, and never catches what commands should report.
 """
 
@@ -20,8 +20,8 @@ from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
+from gdbext.selection.rank_visitor import RankVisitor
 from gdbext.selection.selection import rank_at, rank_by_code
-from gdbext.selection.visiting import RankVisitor
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent, Owner
@@ -29,6 +29,7 @@ from pieglobalsfind.stacks.frame import Frame
 
 RESULT = "_rank_value"  # the convenience variable through which values, or their addresses, are printed
 ADDRESS = 1 << 64
+HAVE_PARTS = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
 
 
 class GdbDebugger(RankVisitor):
@@ -126,7 +127,10 @@ class GdbDebugger(RankVisitor):
                 if place is not None:
                     value = gdb.Value(place).cast(value.type.pointer()).dereference()
                 address = value.address
-                keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
+                if value.is_optimized_out and bare_code(value.type) not in HAVE_PARTS:
+                    # Of a register GDB says "not saved" instead, which a convenience variable does not know.
+                    return ExpressionValue(value.format_string(), None)
+                keeps_place = address is not None and is_shown_by_address(value.type)
                 gdb.set_convenience_variable(RESULT, address if keeps_place else value)
                 text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
             return ExpressionValue(text, None if address is None else int(address) % ADDRESS)
@@ -184,9 +188,16 @@ class GdbDebugger(RankVisitor):
             self._applied = before
 
 
-def has_parts(kind: gdb.Type) -> bool:
-    """Whether a value's printer may ask for its address: that of a std::list knows the end of the list by it.
+def is_shown_by_address(kind: gdb.Type) -> bool:
+    """Whether GDB shows a value by its address, which it has not in a convenience variable.
 
-    In a convenience variable it has none. What is not a struct may be a few bits, which a pointer can't mean.
+    A function's value is its address, and the printer of a std::list knows the end of the list by it. What is not a
+    struct may be a few bits, which a pointer can't mean.
     """
-    return kind.strip_typedefs().code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)
+    code = bare_code(kind)
+    return code == gdb.TYPE_CODE_FUNC or (code in HAVE_PARTS and language() in C_FAMILY)
+
+
+def bare_code(kind: gdb.Type) -> int:
+    """The code of a type without its typedefs."""
+    return kind.strip_typedefs().code

@@ -20,9 +20,9 @@ from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import is_core
 from gdbext.values.printed_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names
-from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
+from pieglobalsfind.debugger.printed_addresses import Addresses, named
 from pieglobalsfind.debugger.same_variable import WORD, InRegister, SameVariable, UserFrame, Variable
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.gdb_api.internal_breakpoint import Pinned
+from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.processor import processor
 
 # GDB's words.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
 
     from ..load.loads import Loads
     from ..pointers.findings import Alarm, Audit, PointerFinding
-    from .crash import Crash
+    from .crash.crash import Crash
     from .diagnoses import Diagnosis
     from .global_values import Globals, GlobalValues
     from .migration_cost import Network, WhatIf

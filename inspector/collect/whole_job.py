@@ -20,7 +20,8 @@ from pieglobalsfind.ranks import rankset
 
 from ..analysis import stack_groups
 from ..analysis.confirmed_waits import unconfirmed, waits_of
-from ..analysis.crash import Crash, crash_of
+from ..analysis.crash.crash import Crash, crash_of
+from ..analysis.crash.standing import holders
 from ..analysis.global_values import (
     ADDRESSED,
     DIFFERS,
@@ -36,7 +37,6 @@ from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import GroupMessage
-from ..analysis.standing_crash import holders
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, subject_of, with_waiting_calls

@@ -21,10 +21,10 @@ from pieglobalsfind.shell.signals import cleanup_on_signal
 
 from ..job.target_option import add_target, job_named
 from ..serve import endpoint, instructions
-from ..serve.controlled_job import ControlledJob
+from ..serve.control.controlled_job import ControlledJob
+from ..serve.ranks.source import ServedJob, source_of_members, source_of_one
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions
-from ..serve.source import ServedJob, source_of_members, source_of_one
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

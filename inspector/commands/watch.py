@@ -14,11 +14,11 @@ import sys
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
-from ..analysis.poll import look
 from ..job.reading import Way
 from ..job.recorder import seconds_of
 from ..terminal import progress
 from ..terminal.restore import FULL_SCREEN, Drawn
+from ..watch.lookout import look
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         first = look(int(options.target), way, with_values=False)  # so that the screen is there at once
     for name in ("COLUMNS", "LINES"):  # a shell's, from before the window was resized; the terminal knows better
         os.environ.pop(name, None)
-    from ..output.screen import Watch  # late: nothing else needs a screen, and it takes time to load
+    from ..watch.screen import Watch  # late: nothing else needs a screen, and it takes time to load
 
     screen = Watch(first, period, way)
     drawn = Drawn(sys.stderr.fileno(), FULL_SCREEN)

@@ -11,10 +11,11 @@ import os
 from contextlib import suppress
 from typing import Optional
 
-from . import control_packets, dispatch, stops
-from .packets import ACCEPTED, REFUSED, Damaged, Event, Interrupt, Packet, ProtocolError, SendAgain, Splitter, framed
+from . import dispatch
+from .framing import ACCEPTED, REFUSED, Damaged, Event, Interrupt, Packet, ProtocolError, SendAgain, Splitter, framed
+from .packets import control_packets, stops
+from .packets.stops import Replies
 from .session import ServeSession
-from .stops import Replies
 
 CHUNK = 1 << 16
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from pieglobalsfind.errors import RanklensError
 
-from . import control_packets, file_packets, lldb_packets, memory_packets, queries, stops
+from .packets import control_packets, file_packets, lldb_packets, memory_packets, queries, stops
+from .packets.stops import Replies
 from .session import FAILED, UNSUPPORTED, ServeSession
-from .stops import Replies
 
 Handler = Callable[[ServeSession, bytes], bytes]
 

@@ -16,8 +16,8 @@ from typing import Optional
 
 from .channel import CHUNK, ClientChannel
 from .endpoint import is_allowed
+from .ranks.source import ServedJob, ended_descriptor
 from .session import Permissions, ServeSession
-from .source import ServedJob, ended_descriptor
 
 MOST_CLIENTS = 64
 LOOK_AGAIN = 1000  # milliseconds, where the kernel does not tell when a process ends

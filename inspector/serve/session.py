@@ -15,10 +15,10 @@ from typing import Optional
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.model import RUNNING
 
-from . import packets
-from .rank_process import RankProcess
-from .source import Moment, ServedJob
-from .thread_block import Modules
+from . import framing
+from .ranks.rank_process import RankProcess
+from .ranks.source import Moment, ServedJob
+from .ranks.thread_block import Modules
 
 FIRST_PID = 5_000_000  # above every pid that a Linux kernel gives: debuggers ask their host about smaller ones
 TRAP, INTERRUPTED = 5, 2  # signals, as the protocol numbers them
@@ -205,4 +205,4 @@ class ServeSession:
         word = process if thread in (b"", b"0", b"-1") and process else thread
         if word in (b"", b"0", b"-1"):
             return None
-        return self.number_of(packets.hexadecimal(word))
+        return self.number_of(framing.hexadecimal(word))

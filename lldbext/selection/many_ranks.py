@@ -15,8 +15,8 @@ from typing import Any, Optional, Protocol, Union
 import lldb
 
 from lldbext.lldb_api import values
-from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import ExpressionValue
+from pieglobalsfind.debugger.printed_addresses import Addresses, named
 from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent

@@ -1,4 +1,4 @@
-"""`rank print` in many ranks at once says what it says in each rank alone: there GDB goes to the rank and evaluates."""
+"""`rank print` in many ranks at once says what it says in each rank alone, and what GDB's `output` says there."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ import pytest
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
 from tests.support.host.script import Told
-from tests.support.rank_print import is_same
+from tests.support.rank_print import by_rank, is_same
 from tests.support.running import StartJob
 
 RANKS = 9  # the last one runs
 PARTS = 6
 WAITING = range(RANKS - 1)
 FEWER = ("0-1", "7-8")  # so few ranks are visited one by one
+SELECTED = (2, 5)  # where GDB's own command is asked
 COMPARE = f"""
 from gdbext.extension import _extension
+def plainly(form, expression):
+    lines = []
+    for rank in {tuple(SELECTED)}:
+        ask(f"rank {{rank}}")
+        while gdb.selected_frame().find_sal().symtab is None:
+            gdb.execute("up", to_string=True)
+        lines.append(f"{{rank}}: " + ask(f"output{{form}} {{expression}}"))
+    return chr(10).join(lines)
 debugger = _extension.face
 ask("set $chosen = 40")
 for expression in EXPRESSIONS:
@@ -25,7 +34,7 @@ for expression in EXPRESSIONS:
     quick = sorted(debugger.values(range({RANKS}), rest, form))
     together = ask(f"rank print {{expression}} 0-{RANKS - 1}")
     alone = "".join(ask(f"rank print {{expression}} {{ranks}}") for ranks in {FEWER})
-    tell(expression, [quick, together, alone])
+    tell(expression, [quick, together, alone, plainly(form, rest)])
 """
 # In even ranks a member of the object that the function is called for hides the global; in odd ones a local does.
 EXPRESSIONS = {
@@ -124,19 +133,28 @@ def test_as_in_each_rank_alone(session: Session, start_job: StartJob, rankrun: P
     wrong = []
     for expression in expressions:
         expected = EXPRESSIONS[expression]
-        quick, together, alone = answers[expression]
+        quick, together, alone, plain = answers[expression]
         is_quick = set(expected) <= set(quick) <= set(WAITING) and (expected or not quick)
-        if not is_same(together, alone) or not is_quick:
-            wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}")
+        if not is_same(together, alone) or not is_quick or not is_as_gdb(together, plain):
+            wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}{plain}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_of_an_optimized_program(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
     """Where variables are in registers, or nowhere."""
     answers = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp", "-O2"), OPTIMIZED)
-    wrong = [one for one in OPTIMIZED if not is_same(*answers[one][1:])]
+    wrong = [one for one in OPTIMIZED if not is_same(*answers[one][1:3])]
     assert not wrong, "\n".join(f"{one}:\n{answers[one][1]}instead of:\n{answers[one][2]}" for one in wrong)
     assert any(answers[one][0] for one in OPTIMIZED), answers
+
+
+def is_as_gdb(together: str, plain: str) -> bool:
+    """Whether the ranks' values are those that GDB prints; it says otherwise why a value can't be had."""
+    ours = by_rank(together)
+    return all(
+        ours[rank].startswith(" <") if text.startswith(" error: ") else ours[rank] == text
+        for rank, text in by_rank(plain).items()
+    )
 
 
 def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, expressions: tuple[str, ...]) -> Told:

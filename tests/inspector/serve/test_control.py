@@ -65,7 +65,7 @@ SLOW = """
 from unittest.mock import patch
 from ranklens_inspector.cli import main
 with (
-    patch("ranklens_inspector.serve.controlled_job.STEP_SECONDS", -1.0),
+    patch("ranklens_inspector.serve.control.controlled_job.STEP_SECONDS", -1.0),
     patch("pieglobalsfind.targets.traced_threads.is_waiting", lambda tid: True),
 ):
     raise SystemExit(main())

@@ -18,14 +18,14 @@ from pieglobalsfind.stacks.call_tree import Call, Node
 
 from ..analysis.global_values import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
-from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
 from ..job.stacks import Stacks, label
 from ..load.loads import between
+from ..output.load_tables import RANK_COLUMNS, RankCells
+from ..output.tables import ranks_text, size_text
+from ..output.wait_chains import ChainRoot, chains
 from ..terminal.text import byte_count, declared, harmless
-from .load_tables import RANK_COLUMNS, RankCells
-from .tables import ranks_text, size_text
-from .wait_chains import ChainRoot, chains
+from .lookout import Look
 
 RANKS, STACKS, GLOBALS, PAYLOAD, WAITS, LOAD = VIEWS = ("ranks", "stacks", "globals", "payload", "waits", "load")
 LONGEST_CELL = 200

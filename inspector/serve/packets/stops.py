@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from pieglobalsfind.errors import RanklensError
 
-from . import packets, registers
-from .session import FAILED, FIRST_PID, INTERRUPTED, OK, TRAP, ServeSession
+from .. import framing
+from ..session import FAILED, FIRST_PID, INTERRUPTED, OK, TRAP, ServeSession
+from . import registers
 
 Replies = list[bytes]
 STANDS = "a still picture of the job: it can't go on\n"
@@ -49,7 +50,7 @@ def stop(session: ServeSession, number: int, signal: int, reason: bytes = b"") -
 def _for_lldb(session: ServeSession, number: int) -> Iterator[bytes]:
     """The thread's name, which says where it waits, and its registers: LLDB asks for fewer then."""
     rank = session.rank(number)
-    yield b"hexname:%s;" % packets.as_hex(f"rank {number}: {rank.state}")
+    yield b"hexname:%s;" % framing.as_hex(f"rank {number}: {rank.state}")
     yield b"threads:%x;thread-pcs:%x;" % (FIRST_PID + number, rank.pc)
     yield from (b"%02x:%s;" % value for value in registers.known_values(rank.register_layout, rank.known_registers))
 
@@ -167,7 +168,7 @@ def _exit(session: ServeSession, number: int, status: int = 0) -> Replies:
 
 def console(text: str) -> bytes:
     """A line in the debugger's console."""
-    return b"O" + packets.as_hex(text)
+    return b"O" + framing.as_hex(text)
 
 
 # ---- what is not done ----
@@ -177,7 +178,7 @@ def breakpoint_packet(session: ServeSession, arguments: bytes) -> bytes:
     """`Z`, `z`: only the loader's own hook, which nothing passes through while a debugger looks, may be set."""
     try:
         kind, address = arguments.split(b",")[:2]
-        where = packets.hexadecimal(address)
+        where = framing.hexadecimal(address)
     except ValueError:
         return FAILED
     if kind not in (b"0", b"1"):

@@ -21,8 +21,8 @@ from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.procfs import blocked_signals
 from pieglobalsfind.targets.ptrace import tracer_of
 
-from ..job.job import Job
-from .crash_scene import FATAL, Scene, ThreadStack, ThreadStacks
+from ...job.job import Job
+from .scene import FATAL, Scene, ThreadStack, ThreadStacks
 
 ABORT = "abort"
 MOST_SCANNED = 1 << 20  # bytes of a stack in which a handler is looked for

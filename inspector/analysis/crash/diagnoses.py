@@ -14,9 +14,9 @@ from typing import Optional
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Region
 
-from ..terminal.text import harmless
-from .crash_scene import Scene
-from .diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
+from ...terminal.text import harmless
+from ..diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
+from .scene import Scene
 
 FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")
 # What glibc prints of a block that its own allocator did not give, or whose neighbourhood was overwritten

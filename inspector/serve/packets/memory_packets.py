@@ -9,10 +9,11 @@ from typing import Optional
 
 from pieglobalsfind.errors import RanklensError
 
-from . import packets, registers
-from .packets import LARGEST, hexadecimal
-from .session import FAILED, OK, ServeSession
-from .thread_block import ELSEWHERE, END
+from .. import framing
+from ..framing import LARGEST, hexadecimal
+from ..ranks.thread_block import ELSEWHERE, END
+from ..session import FAILED, OK, ServeSession
+from . import registers
 
 MOST_READ = (LARGEST - 64) // 2  # bytes whose digits fit into a packet
 
@@ -53,7 +54,7 @@ def read_binary(session: ServeSession, arguments: bytes) -> bytes:
     if arguments.endswith(b",0"):
         return OK
     data = _read(session, arguments)
-    return packets.escaped(data) if data else FAILED
+    return framing.escaped(data) if data else FAILED
 
 
 def _read(session: ServeSession, arguments: bytes) -> bytes:
@@ -74,7 +75,7 @@ def write(session: ServeSession, arguments: bytes) -> bytes:
 def write_binary(session: ServeSession, arguments: bytes) -> bytes:
     """`X ADDRESS,SIZE:BYTES`."""
     place, _, data = arguments.partition(b":")
-    return _write(session, place, packets.unescaped(data))
+    return _write(session, place, framing.unescaped(data))
 
 
 def _write(session: ServeSession, place: bytes, data: bytes) -> bytes:

@@ -29,7 +29,7 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_registers
 
-from ..job.target_option import explained, open_named
+from ...job.target_option import explained, open_named
 from .loaded_files import LoadedFiles
 from .rank_process import RankProcess
 

@@ -11,9 +11,9 @@ from typing import Optional
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.targets.live import LiveTarget
 
+from ..framing import LARGEST, as_hex, escaped, hexadecimal
+from ..session import FAILED, FIRST_PID, OK, ServeSession
 from . import documents, registers, stops
-from .packets import LARGEST, as_hex, escaped, hexadecimal
-from .session import FAILED, FIRST_PID, OK, ServeSession
 
 FEATURES = (
     "QStartNoAckMode+;vContSupported+;qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 
-from . import packets, registers, stops, thread_block
-from .packets import as_hex, hexadecimal
-from .rank_process import RankProcess
-from .session import FAILED, FIRST_PID, OK, TRAP, ServeSession
+from .. import framing
+from ..framing import as_hex, hexadecimal
+from ..ranks import thread_block
+from ..ranks.rank_process import RankProcess
+from ..session import FAILED, FIRST_PID, OK, TRAP, ServeSession
+from . import registers, stops
 
 
 def host(session: ServeSession, arguments: bytes) -> bytes:
@@ -49,7 +51,7 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
     }
     name = f"rank {number}: {rank.state}"
     found = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": known}]
-    return packets.escaped(json.dumps(found).encode())
+    return framing.escaped(json.dumps(found).encode())
 
 
 def thread_stop(session: ServeSession, arguments: bytes) -> bytes:

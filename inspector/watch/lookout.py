@@ -17,6 +17,17 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
 
+from ..analysis.confirmed_waits import waits_of
+from ..analysis.crash.crash import crash_of
+from ..analysis.crash.standing import holders
+from ..analysis.global_values import Globals
+from ..analysis.globals import read_globals
+from ..analysis.judge import places_of, verdict_of
+from ..analysis.payload import Payload, read_payload
+from ..analysis.rank_memory import Holding, holdings
+from ..analysis.report import Report
+from ..analysis.verdict import Verdict
+from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, subject_of, with_waiting_calls
 from ..job.reading import Way, read_quietly
@@ -26,17 +37,6 @@ from ..load.counted import load_of
 from ..load.loads import Loads
 from ..pointers.findings import Audit
 from ..terminal.progress import told_to
-from .confirmed_waits import waits_of
-from .crash import crash_of
-from .global_values import Globals
-from .globals import read_globals
-from .judge import places_of, verdict_of
-from .payload import Payload, read_payload
-from .rank_memory import Holding, holdings
-from .report import Report
-from .standing_crash import holders
-from .verdict import Verdict
-from .wait_graph import Waits
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
 LARGEST_SHARE = 0.25  # of the time, that looking may take

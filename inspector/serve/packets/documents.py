@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .rank_process import Library, RankProcess
+from ..ranks.rank_process import Library, RankProcess
 
 NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled where a text may have one
 COLUMNS = ("pid", "rank", "state", "process", "command")

@@ -15,13 +15,13 @@ from pieglobalsfind.stacks.call_tree import own_call
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.address_names import AddressNames
 
-from ..job.job import Job
-from ..job.stacks import label
+from ...job.job import Job
+from ...job.stacks import label
+from ..diagnoses import Diagnosis
 from .abort_message import abort_message
-from .crash_diagnoses import diagnose
-from .crash_scene import FATAL, Scene, ThreadStacks, scene_of_signal
-from .diagnoses import Diagnosis
-from .standing_crash import scene_of_handler
+from .diagnoses import diagnose
+from .scene import FATAL, Scene, ThreadStacks, scene_of_signal
+from .standing import scene_of_handler
 
 NO_RANK = -1
 

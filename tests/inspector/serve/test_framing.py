@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from inspector.serve import packets
-from inspector.serve.packets import Damaged, Interrupt, Packet, ProtocolError, SendAgain, Splitter
+from inspector.serve import framing
+from inspector.serve.framing import Damaged, Interrupt, Packet, ProtocolError, SendAgain, Splitter
 
 SEED = 20250625
 
@@ -18,7 +18,7 @@ def sent(content: bytes) -> bytes:
 
 def test_pieces_of_any_size_give_the_same_packets() -> None:
     chance = random.Random(SEED)
-    contents = [packets.escaped(chance.randbytes(chance.randrange(40))) for _ in range(200)]
+    contents = [framing.escaped(chance.randbytes(chance.randrange(40))) for _ in range(200)]
     stream = b"+".join(map(sent, contents))
     splitter, found, at = Splitter(), [], 0
     while at < len(stream):
@@ -30,8 +30,8 @@ def test_pieces_of_any_size_give_the_same_packets() -> None:
 
 def test_escapes_are_undone() -> None:
     data = bytes(range(256)) * 2
-    written = packets.escaped(data)
-    assert not set(b"#$*") & set(written) and packets.unescaped(written) == data
+    written = framing.escaped(data)
+    assert not set(b"#$*") & set(written) and framing.unescaped(written) == data
 
 
 def test_what_stands_between_packets() -> None:
@@ -42,11 +42,11 @@ def test_what_stands_between_packets() -> None:
 def test_a_packet_without_an_end_is_refused() -> None:
     splitter = Splitter()
     with pytest.raises(ProtocolError):
-        for _ in range(packets.LARGEST // 1000 + 2):
+        for _ in range(framing.LARGEST // 1000 + 2):
             list(splitter.feed(b"$" + b"m" * 1000 if _ == 0 else b"m" * 1000))
 
 
 @pytest.mark.parametrize("text", [b"", b"-1", b"0x10", b"1 ", b"g", b"1" * 17, b"\xff", b"1_0"])
 def test_what_is_no_number(text: bytes) -> None:
     with pytest.raises(ValueError):
-        packets.hexadecimal(text)
+        framing.hexadecimal(text)

@@ -14,9 +14,9 @@ import struct
 from pieglobalsfind.elf.file import open_regular
 from pieglobalsfind.errors import ObjectFileError
 
-from . import packets
-from .packets import LARGEST, hexadecimal
-from .session import ServeSession
+from .. import framing
+from ..framing import LARGEST, hexadecimal
+from ..session import ServeSession
 
 OF_DEBUG = re.compile(r"/usr/lib/debug/\.build-id/[0-9a-f]{2}/[0-9a-f]{1,64}(\.debug)?")
 MOST_OPEN = 256
@@ -38,7 +38,7 @@ def open_file(session: ServeSession, arguments: bytes) -> bytes:
     if not session.allowed.files:
         return b""
     name, flags, _ = arguments.split(b",")
-    path = packets.text_of(name)
+    path = framing.text_of(name)
     if hexadecimal(flags) & WRITING:
         return _failed(errno.EACCES)
     if len(session.files) >= MOST_OPEN:
@@ -70,7 +70,7 @@ def read(session: ServeSession, arguments: bytes) -> bytes:
         data = os.pread(descriptor, min(size, MOST_READ), offset)
     except (OSError, OverflowError):
         return _failed(errno.EINVAL)
-    return b"F%x;%s" % (len(data), packets.escaped(data))
+    return b"F%x;%s" % (len(data), framing.escaped(data))
 
 
 def status(session: ServeSession, arguments: bytes) -> bytes:
@@ -91,7 +91,7 @@ def status(session: ServeSession, arguments: bytes) -> bytes:
     times = (stat_result.st_atime, stat_result.st_mtime, stat_result.st_ctime)
     sizes = (stat_result.st_size, stat_result.st_blksize, stat_result.st_blocks)
     data = STAT.pack(*(word & 0xFFFFFFFF for word in words), *sizes, *(int(time) & 0xFFFFFFFF for time in times))
-    return b"F%x;%s" % (len(data), packets.escaped(data))
+    return b"F%x;%s" % (len(data), framing.escaped(data))
 
 
 def close_file(session: ServeSession, arguments: bytes) -> bytes:

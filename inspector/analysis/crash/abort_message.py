@@ -9,8 +9,8 @@ from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.stacks.frame_arguments import RankStack, Where
 
-from ..job.job import Job
-from .crash_scene import ThreadStack, ThreadStacks
+from ...job.job import Job
+from .scene import ThreadStack, ThreadStacks
 
 MOST_MESSAGE = 1024  # bytes
 CHARM_ABORT = "CmiAbortHelper"  # (source, message, suggestion, tellDebugger, framesToSkip), conv-core of Charm++ 6.9 on

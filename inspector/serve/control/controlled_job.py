@@ -29,11 +29,11 @@ from pieglobalsfind.targets.traced_threads import (
     set_pc,
 )
 
+from ..ranks.rank_process import RankProcess
+from ..ranks.source import HeldTarget, Moment, ServedJob, is_alive, moment_of
 from .breakpoints import Breakpoints
 from .rank_places import RankPlaces
-from .rank_process import RankProcess
 from .rank_stops import EXITED, LEFT, SIGNALLED, STEPPED, TRAPPED, WATCHED, Aims, Arrival, RankStop
-from .source import HeldTarget, Moment, ServedJob, is_alive, moment_of
 from .thread_stops import FATAL, TRAP, arguments_of, is_trivial
 from .watchpoints import Watchpoints
 

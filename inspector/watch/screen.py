@@ -1,6 +1,6 @@
 """The full screen of `inspector watch`: six views of a job that are kept up to date, and the keys.
 
-Takes looks as messages of a lookout's thread; draws the rows of watch_tables.py. It reads no target. Texts are put in
+Takes looks as messages of a lookout's thread; draws the rows of tables.py. It reads no target. Texts are put in
 as literal text, never as markup.
 """
 
@@ -21,11 +21,11 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from ..analysis.poll import Look, Lookout
 from ..job.reading import Way
+from ..output.render import job_summary, verdict_style
 from ..terminal.text import harmless
-from .render import job_summary, verdict_style
-from .watch_tables import RANKS, VIEWS, Row, WatchTable, arranged, opened, sheet
+from .lookout import Look, Lookout
+from .tables import RANKS, VIEWS, Row, WatchTable, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
 FIRST = "reading the variables"

@@ -11,13 +11,13 @@ from typing import Optional
 from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.target import read_or_none
 
+from ..control.controlled_job import ControlledJob
+from ..control.rank_stops import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, RankStop
+from ..control.watchpoints import ACCESS, WRITE, Watch
+from ..framing import hexadecimal
+from ..session import FAILED, OK, TRAP, ServeSession
 from . import stops
-from .controlled_job import ControlledJob
-from .packets import hexadecimal
-from .rank_stops import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, RankStop
-from .session import FAILED, OK, TRAP, ServeSession
 from .stops import SIGNALS, Replies
-from .watchpoints import ACCESS, WRITE, Watch
 
 SOFTWARE = b"0"
 WATCHES = {b"2": WRITE, b"4": ACCESS}

@@ -25,8 +25,8 @@ from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.procfs import blocked_signals
 
-from ..job.job import Job
-from ..job.stacks import label
+from ...job.job import Job
+from ...job.stacks import label
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class CodePlace:
     offset: int
 
 
-class RankBreakpoints:
+class InferiorFollowers:
     """Those of one inferior; methods that take a moment are for when it is the selected one."""
 
     def __init__(
