@@ -25,6 +25,7 @@ from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.unread_libraries import UnreadLibraries
+from gdbext.gdb_api.users_events import hide_own_events
 from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
@@ -90,6 +91,7 @@ class Extension:
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
         events.before_prompt.connect(self._before_prompt)
         events.gdb_exiting.connect(self._ends)
+        hide_own_events()
         self.breakpoints.watch_events()
         hooks.look_for_program()
 

@@ -152,6 +152,45 @@ gdb.execute("continue")
     assert [one[0] for one in answers["stops"]] == ["MPI_Finalize"], answers.output
 
 
+def test_scripts_hear_of_users_breakpoints_alone(session: Session, rankrun: Path, ticks: Path) -> None:
+    """While the extension makes, changes and deletes many of its own."""
+    answers = session.run(
+        f"""
+heard = []
+def hear(kind):
+    return lambda breakpoint: heard.append([kind, breakpoint.number])
+handlers = {{kind: hear(kind) for kind in ("created", "modified", "deleted")}}
+for kind, handler in handlers.items():
+    getattr(gdb.events, "breakpoint_" + kind).connect(handler)
+gdb.execute("break tick")
+gdb.execute("run")
+gdb.execute("disable 1")
+gdb.execute("enable 1")
+{TO_THE_END}
+gdb.execute("delete 1")
+tell("heard", heard)
+for kind, handler in handlers.items():
+    getattr(gdb.events, "breakpoint_" + kind).disconnect(handler)
+count = len(heard)
+gdb.execute("break main")
+tell("after", len(heard) - count)
+try:
+    gdb.events.breakpoint_created.connect(3)
+except TypeError as error:
+    tell("refused", str(error))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        1,
+    )
+    assert answers["heard"][0] == ["created", 1] and answers["heard"][-1] == ["deleted", 1]
+    assert {number for _, number in answers["heard"]} == {1} and ["modified", 1] in answers["heard"]
+    assert answers["after"] == 0 and "callable" in answers["refused"]
+
+
 def test_steps_in_a_breakpoints_commands(gdb: Path, rankrun: Path, ticks: Path) -> None:
     """GDB executes what comes before the first step, and takes the step."""
     with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", RANKS, ticks, TURNS) as user:
