@@ -62,6 +62,7 @@ class Breakpoints:
         self.dprintfs = Dprintfs()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
+        self._woken_after = (0, 0)  # the move of symbols, by inferior and number, after which followers were woken
         self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
         self._enable_counts = EnableCounts()
@@ -253,7 +254,10 @@ class Breakpoints:
 
     def _moved(self) -> None:
         """Symbols mean another rank."""
-        self._followers.wake()
+        moves = gdb.selected_inferior().num, self._face.state().focus.moves
+        if moves != self._woken_after:
+            self._woken_after = moves
+            self._followers.wake()
         self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
