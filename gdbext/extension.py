@@ -115,7 +115,8 @@ class Extension:
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         inline_callers.note_stop()
         hooks.look_for_program()
-        self.face.inferiors.give_back_libraries()
+        if not UsersCommands.wait:  # else it is done at the prompt
+            self.face.inferiors.give_back_libraries()
         self._unread_libraries.settle()  # whose setting is the user's, and comes last
         self.face.inferiors.has_run()
         self._settle()
@@ -274,6 +275,7 @@ class Extension:
         Calls.forget()
         hooks.look_for_program()
         self._settle()
+        self._give_back_libraries()
         self._unread_libraries.settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
@@ -281,6 +283,12 @@ class Extension:
             self.face.selection.forget("GDB's symbols have changed")
         if self._follow_thread():
             self._show()
+
+    def _give_back_libraries(self) -> None:
+        """At a prompt: GDB may have stopped in the midst of the user's commands; in the background it may run."""
+        thread = gdb.selected_thread()
+        if thread is None or not thread.is_running():
+            self.face.inferiors.give_back_libraries()
 
     def _follow_thread(self) -> bool:
         """Select the rank that runs on the thread that GDB has selected; True if symbols moved to it."""
