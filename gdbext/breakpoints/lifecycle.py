@@ -32,7 +32,7 @@ from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.run_gdb import set_convenience
+from gdbext.gdb_api.run_gdb import UsersCommands, set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import is_running, standing, within
@@ -119,7 +119,7 @@ class Breakpoints:
         return self._events.is_on or self._is_anything_in_code()
 
     def _is_anything_in_code(self) -> bool:
-        return is_anything_in_code() or any(dprintf.enabled for dprintf in self.dprintfs.known)
+        return is_anything_in_code() or self.dprintfs.are_wanted
 
     def watch_step(self) -> None:
         """The same before a step, which may meet an event without any breakpoint of the user's."""
@@ -258,7 +258,8 @@ class Breakpoints:
         if moves != self._woken_after:
             self._woken_after = moves
             self._followers.wake()
-        self.dprintfs.enable_again()
+        if not UsersCommands.wait:  # else before something runs
+            self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
             for user in filter(follows, gdb.breakpoints()):
@@ -353,6 +354,7 @@ class Breakpoints:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
         self.hits.clear()
         self._life().hidden.resumed()
+        self.dprintfs.enable_again()
         self.settle()
         self._share_out()
         for life in self._lives.values():
