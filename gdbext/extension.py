@@ -25,6 +25,7 @@ from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.unread_libraries import UnreadLibraries
+from gdbext.gdb_api.users_events import hide_own_events
 from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
@@ -36,6 +37,7 @@ from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 SETTLE = "maintenance ranklens-settle"
 SETTLE_DPRINTF = "maintenance ranklens-settle-dprintf"
 SETTLE_PROGRAM = "maintenance ranklens-settle-program"
+BEFORE_RUN = "maintenance ranklens-before-run"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 ADDING = ("add-inferior", "clone-inferior")
@@ -72,6 +74,8 @@ class Extension:
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
         hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-dprintf": SETTLE_DPRINTF})
         hooks.define({"hookpost-file": SETTLE_PROGRAM})
+        hooks.Called(BEFORE_RUN, self._before_run)
+        hooks.define(*({f"hook-{command}": BEFORE_RUN} for command in ("run", "start", "starti")))
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -79,7 +83,7 @@ class Extension:
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
-        events.new_inferior.connect(lambda _: self._post_settling())
+        events.new_inferior.connect(lambda _: self._added())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -87,7 +91,9 @@ class Extension:
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
         events.before_prompt.connect(self._before_prompt)
         events.gdb_exiting.connect(self._ends)
+        hide_own_events()
         self.breakpoints.watch_events()
+        hooks.look_for_program()
 
     def begin(self) -> None:
         """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
@@ -108,7 +114,10 @@ class Extension:
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         inline_callers.note_stop()
-        self._unread_libraries.settle()
+        hooks.look_for_program()
+        if not UsersCommands.wait:  # else it is done at the prompt
+            self.face.inferiors.give_back_libraries()
+        self._unread_libraries.settle()  # whose setting is the user's, and comes last
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
@@ -160,13 +169,20 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        hooks.look_for_program()
         Resumed.note()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
         self.face.state().focus.announce()
-        if self.face.state().focus.paths:
+        self.face.state().focus.late_libraries.resumed()
+        if self.face.state().focus.paths or self.face.displays.are_ours:
             self.face.displays.rest()
+
+    def _before_run(self) -> None:
+        self._unread_libraries.begin()
+        if self.face.state().focus.paths:  # GDB would delete them where a file of these has changed
+            self.face.displays.save()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -174,6 +190,10 @@ class Extension:
         self.breakpoints.has_ended = True
         self._changes.unseen.clear()
         InlineFinish.end()
+
+    def _added(self) -> None:
+        self.face.inferiors.give_back_libraries(for_good=True)
+        self._post_settling()
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -191,6 +211,7 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
+        hooks.look_for_program()
         inferiors = self.face.inferiors
         if inferiors.is_known and not inferiors.is_moving and is_of_new_program(event.new_objfile):
             with warnings("breakpoints of ranks that are gone may be there"):
@@ -252,7 +273,9 @@ class Extension:
         It has no event for them, and has told the frame without the symbols.
         """
         Calls.forget()
+        hooks.look_for_program()
         self._settle()
+        self._give_back_libraries()
         self._unread_libraries.settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
@@ -260,6 +283,12 @@ class Extension:
             self.face.selection.forget("GDB's symbols have changed")
         if self._follow_thread():
             self._show()
+
+    def _give_back_libraries(self) -> None:
+        """At a prompt: GDB may have stopped in the midst of the user's commands; in the background it may run."""
+        thread = gdb.selected_thread()
+        if thread is None or not thread.is_running():
+            self.face.inferiors.give_back_libraries()
 
     def _follow_thread(self) -> bool:
         """Select the rank that runs on the thread that GDB has selected; True if symbols moved to it."""

@@ -69,6 +69,12 @@ class Dprintfs:
         self.known: tuple[Dprintf, ...] = ()
         self.may_be = True  # whether there can be any: it takes time to ask
         self.rest = False  # while ranks are made
+        self._disabled_by_gdb: set[int] = set()
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether one is to print, be it once GDB has the symbols of its function again."""
+        return bool(self._disabled_by_gdb) or any(dprintf.enabled for dprintf in self.known)
 
     def were_made(self) -> None:
         """After `dprintf`."""
@@ -79,8 +85,16 @@ class Dprintfs:
         if not self.may_be or self.rest:
             return False
         before, self.known = self.known, self._listed()
+        self._note_disabled(before)
         self.may_be = bool(self.known) or speaks_mi()
         return before != self.known
+
+    def _note_disabled(self, before: tuple[Dprintf, ...]) -> None:
+        """Note those that GDB has disabled because it found them nowhere; a user's `disable` leaves their places."""
+        had_places = {dprintf.number for dprintf in before if dprintf.enabled and dprintf.places}
+        off = {dprintf.number for dprintf in self.known if not dprintf.enabled}
+        pending = {dprintf.number for dprintf in self.known if dprintf.pending}
+        self._disabled_by_gdb = (self._disabled_by_gdb & off) | (had_places & off & pending)
 
     def _listed(self) -> tuple[Dprintf, ...]:
         """What GDB has; its command has hooks of ours, which would look, too."""
@@ -96,8 +110,15 @@ class Dprintfs:
         Not before it has the symbols again: until then it would write them where they were.
         """
         if self.known and not self.rest:
-            disabled = {dprintf.number for dprintf in self._listed() if not dprintf.enabled}
+            now = self._listed()
+            disabled = {dprintf.number for dprintf in now if not dprintf.enabled}
             lost = [dprintf.number for dprintf in self.known if dprintf.enabled and dprintf.number in disabled]
+            lost += [
+                dprintf.number
+                for dprintf in now
+                if dprintf.number in disabled & self._disabled_by_gdb and not dprintf.pending
+            ]
+            self._disabled_by_gdb.difference_update(lost)
             if lost:
                 execute(f"enable breakpoints {' '.join(map(str, lost))}")
 

@@ -30,12 +30,37 @@ class EventBreakpoint(Own):
 
     def stop(self) -> bool:
         """Note the event and decide whether GDB stops."""
-        return as_a_whole(self._stops)
+        return as_a_whole(lambda: self._handler(*event_arguments()))
 
-    def _stops(self) -> bool:
-        frame = gdb.newest_frame()
-        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in processor().argument_names[:2])
-        return self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
+
+class PinnedEventBreakpoint(Pinned):
+    """The same at an address of one inferior, where GDB does not know the function's name."""
+
+    def __init__(self, address: int, handler: Callable[[int, int], bool]) -> None:
+        super().__init__(address)
+        self._handler = handler
+
+    def stop(self) -> bool:
+        """Note the event, in the inferior it was set for, and decide whether GDB stops."""
+        is_home = self.home == gdb.selected_inferior().num
+        return is_home and as_a_whole(lambda: self._handler(*event_arguments()))
+
+
+class EntryBreakpoint(Pinned):
+    """Where the program begins; never stops."""
+
+    def __init__(self, address: int, act: Callable[[], None]) -> None:
+        super().__init__(address)
+        self._act = act
+
+    def stop(self) -> bool:
+        """Look for the runtime, once."""
+        self.enabled = False
+        return as_a_whole(self._is_done)
+
+    def _is_done(self) -> bool:
+        self._act()
+        return False
 
 
 class CallBreakpoint(Pinned):
@@ -55,6 +80,13 @@ class CallBreakpoint(Pinned):
         names = (*processor().argument_names[:2], processor().stack_pointer_name)
         first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in names)
         return self._handler(self.function, (first, second, pointer))
+
+
+def event_arguments() -> tuple[int, int]:
+    """The kind and the rank that the runtime's function is being called with."""
+    frame = gdb.newest_frame()
+    kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in processor().argument_names[:2])
+    return kind, rank - (1 << 32) if rank >> 31 else rank
 
 
 def as_a_whole(handle: Callable[[], bool]) -> bool:

@@ -63,6 +63,7 @@ class Follower(Pinned):
         self._face = face
         self.user: Any = user  # the breakpoint or dprintf that this one stands for
         self.is_silenced = False
+        self._rests = False
         self.peers: Callable[[int], Iterator[Follower]] = lambda address: iter(())
         self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
 
@@ -71,6 +72,19 @@ class Follower(Pinned):
         follower = type(self)(self._face, self._on_hit, self._hits, self.user, self.key, self.address)
         follower.peers = self.peers
         return follower
+
+    def rest(self, rests: bool) -> None:
+        """Leave its place to GDB's own breakpoint there, or be there again."""
+        if rests != self._rests and self.is_valid():
+            self._rests = rests
+            self.enabled = not rests
+
+    def native_addresses(self) -> Iterator[int]:
+        """Where GDB stops for the user's breakpoint by itself, in this inferior."""
+        user = self.user
+        for location in locations_in(user, self.home) if user.is_valid() and user.enabled else ():
+            if location.enabled:
+                yield location.address
 
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
@@ -168,9 +182,7 @@ class Follower(Pinned):
     def _is_native(self) -> bool:
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""
         came_first, self._came_first = self._came_first, False
-        return not came_first and any(
-            location.enabled and location.address == self.address for location in locations_in(self.user, self.home)
-        )
+        return not came_first and self.address in self.native_addresses()
 
     def _is_thread(self) -> bool:
         wanted = self.user.thread

@@ -1,8 +1,8 @@
 """How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
 
-Takes hits as they happen; prints them after `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
-breakpoint, which can only be set to 0, is taken over before it is shown, unless GDB has counted all hits: what GDB does
-not know it shall not say.
+Takes hits as they happen; prints them by `$_rank_hits`, and after `info breakpoints` where several ranks have hit one,
+or one that GDB does not count for. GDB's own count, which can only be set to 0, is taken over before
+it is shown, unless GDB has counted all hits: what GDB does not know it shall not say.
 """
 
 from __future__ import annotations
@@ -93,8 +93,14 @@ class Hits:
         """After `info breakpoints`: of those that GDB has listed, where it is known which the user has asked for."""
         asked = typed_numbers(INFO_BREAKPOINTS)
         for number in self.listed:
-            if asked is None or any(number in numbers for numbers in asked):
+            if not self._is_in_table(number) and (asked is None or any(number in numbers for numbers in asked)):
                 gdb.write(self.text(number) + "\n")
+
+    def _is_in_table(self, number: int) -> bool:
+        """Whether GDB itself has just listed all hits, which are of one rank."""
+        user = self._users.get(number)
+        is_counted = user is not None and user.is_valid() and int(user.hit_count) == self.of(number)
+        return is_counted and sum(bool(count) for count in self._by_rank[number].values()) == 1
 
     def text(self, number: int) -> str:
         """`Breakpoint 1 already hit 9 times: 3 times each by ranks 0-1, 2 times by rank 3, once elsewhere`."""
@@ -151,6 +157,11 @@ class RankHits(gdb.Function):
             raise UsageError(f"there is no breakpoint {number}")
 
 
+def register(hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
+    """Make the function known to GDB."""
+    RankHits(hits, users)
+
+
 def bind(
     hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]], before: Callable[[], None], after: Callable[[], None]
 ) -> None:
@@ -167,7 +178,7 @@ def bind(
         after()
         hits.tell()
 
-    RankHits(hits, users)
+    hooks.with_program(lambda: register(hits, users))
     hooks.Called(HOOKS["hook"], take)
     hooks.Called(HOOKS["hookpost"], tell)
     hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

@@ -82,6 +82,20 @@ class InferiorFollowers:
             if rank == SHARED:
                 follower.leave(native)
 
+    def rest(self) -> None:
+        """Before something runs: where GDB stops by itself no follower has to, whose number GDB would name, too."""
+        native: dict[int, set[int]] = {}
+        for follower in self._standing.values():
+            number = follower.user.number
+            if number not in native:
+                native[number] = set(follower.native_addresses())
+            follower.rest(follower.address in native[number])
+
+    def wake(self) -> None:
+        """Symbols have moved: GDB no longer stops by itself where it did."""
+        for follower in self._standing.values():
+            follower.rest(False)
+
     def give_back_shared(self) -> None:
         """Let GDB stop again by itself where followers stand in shared code, instead of these."""
         self._give_back(())

@@ -21,7 +21,9 @@ from gdbext.breakpoints.disabled_breakpoints import give_up, spare_data, spare_t
 from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower import Hit
+from gdbext.breakpoints.hidden_runtime import HiddenRuntime
 from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.inferior_breakpoints import InferiorBreakpoints
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_events import RankEvents
@@ -30,7 +32,7 @@ from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.run_gdb import set_convenience
+from gdbext.gdb_api.run_gdb import UsersCommands, set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import is_running, standing, within
@@ -48,19 +50,6 @@ TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
 ROUNDS = 4  # of settling: what the first one changes is not news in the next
 
 
-class InferiorBreakpoints:
-    """What is kept of one inferior: followers, and the runtime's functions that tell of its ranks."""
-
-    def __init__(self, followers: InferiorFollowers, calls: RuntimeCalls) -> None:
-        self.followers = followers
-        self.calls = calls
-
-    def forget(self) -> None:
-        """The process is gone."""
-        self.calls.forget()
-        self.followers.forget()
-
-
 class Breakpoints:
     """All followers of one GDB, and how they come and go."""
 
@@ -73,6 +62,7 @@ class Breakpoints:
         self.dprintfs = Dprintfs()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
+        self._woken_after = (0, 0)  # the move of symbols, by inferior and number, after which followers were woken
         self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
         self._enable_counts = EnableCounts()
@@ -88,7 +78,8 @@ class Breakpoints:
         if number not in self._lives:
             followers = InferiorFollowers(self._face, number, self._has_hit, self._hits, self.dprintfs)
             calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
-            self._lives[number] = InferiorBreakpoints(followers, calls)
+            hidden = HiddenRuntime(self._on_event, self.watch_events)
+            self._lives[number] = InferiorBreakpoints(followers, calls, hidden)
         return self._lives[number]
 
     @property
@@ -128,7 +119,7 @@ class Breakpoints:
         return self._events.is_on or self._is_anything_in_code()
 
     def _is_anything_in_code(self) -> bool:
-        return is_anything_in_code() or any(dprintf.enabled for dprintf in self.dprintfs.known)
+        return is_anything_in_code() or self.dprintfs.are_wanted
 
     def watch_step(self) -> None:
         """The same before a step, which may meet an event without any breakpoint of the user's."""
@@ -137,6 +128,8 @@ class Breakpoints:
     def _watch(self) -> None:
         from gdbext.breakpoints import event_breakpoints
 
+        for inferior in standing():
+            self._life(inferior.num).hidden.watch(inferior)
         if self._event is None and event_breakpoints.function_exists(event_breakpoints.EVENT_FUNCTION):
             self._event = event_breakpoints.EventBreakpoint(self._on_event)
             self.spare_tasks()
@@ -189,6 +182,7 @@ class Breakpoints:
             self.dprintfs.enable_again()
             self.dprintfs.have_changed()
             self.synchronize()
+            followers.rest()
         self._face.inferiors.forget_moment()
 
     def _ends_step(self, rank: int) -> bool:
@@ -260,7 +254,12 @@ class Breakpoints:
 
     def _moved(self) -> None:
         """Symbols mean another rank."""
-        self.dprintfs.enable_again()
+        moves = gdb.selected_inferior().num, self._face.state().focus.moves
+        if moves != self._woken_after:
+            self._woken_after = moves
+            self._followers.wake()
+        if not UsersCommands.wait:  # else before something runs
+            self.dprintfs.enable_again()
         if self._has_moved:
             self._has_moved = False
             for user in filter(follows, gdb.breakpoints()):
@@ -354,8 +353,12 @@ class Breakpoints:
     def resumed(self) -> None:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
         self.hits.clear()
+        self._life().hidden.resumed()
+        self.dprintfs.enable_again()
         self.settle()
         self._share_out()
+        for life in self._lives.values():
+            life.followers.rest()
         self._hits.look()
 
     def forget(self, inferior: int) -> None:

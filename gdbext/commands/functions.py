@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import gdb
 
+from gdbext.gdb_api.hooks import with_program
 from gdbext.gdb_api.run_gdb import sentences, set_convenience
 from gdbext.selection.debugger import ADDRESS, GdbDebugger
 from pieglobalsfind.errors import UsageError
@@ -88,7 +89,11 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
 
 def bind(face: GdbDebugger) -> None:
     """Register the convenience functions and variables."""
-    for kind in (RankAddress, RankOf, RankGlobals):
-        kind(face)
-    set_convenience("_rank", -1)
-    set_convenience("_rank_count", 0)
+
+    def register() -> None:
+        for kind in (RankAddress, RankOf, RankGlobals):
+            kind(face)
+        set_convenience("_rank", -1)
+        set_convenience("_rank_count", 0)
+
+    with_program(register)

@@ -7,9 +7,11 @@ may change there. Everything else about them is GDB's.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache, partial
 
 import gdb
 
+from gdbext.gdb_api.hooks import with_program
 from gdbext.gdb_api.language import language, text_of
 from gdbext.gdb_api.run_gdb import gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
@@ -75,13 +77,20 @@ def restricted(face: GdbDebugger, chosen: str, condition: str) -> str:
         numbers = rankset.compact(face.job().select(parsed, face.location))
         if not numbers:
             raise UsageError(f"no rank is in {chosen}", rankset.HINT)
+    register_function(face)
     quote, both = ("'", ".and.") if language() == "fortran" else ('"', "&&")
     only = f"$_rank_in({quote}{numbers}{quote})"
     return f"{only} {both} ({condition})" if condition else only
 
 
+@cache
+def register_function(face: GdbDebugger) -> None:
+    """Make the function known to GDB: by the first program, or before it by the first condition that calls it."""
+    RankIn(face)
+
+
 def bind(face: GdbDebugger) -> None:
     """Make the commands, and the function that their conditions call, known to GDB."""
-    RankIn(face)
+    with_program(partial(register_function, face))
     RankBreak(face)
     RankTbreak(face)

@@ -1,7 +1,9 @@
-"""Libraries that the program loads later, where GDB no longer hears of them.
+"""Libraries that the program loads later, of which GDB shall read all but the originals of ranks' copies.
 
-GDB has a breakpoint of its own in the dynamic linker. From version 17 on it loses that as it forgets the linker's
-symbols, though it has them again at once (libraries.py). Takes which files GDB shall not read; has it read all others.
+As it hears of a new library GDB reads every one that it has no symbols of, the originals too, and breakpoints stand in
+these until they are forgotten again. So it reads none by itself while the program runs. It hears of libraries by a
+breakpoint of its own in the dynamic linker. From version 17 on it loses that as it forgets the linker's symbols, though
+it has them again at once (libraries.py). One of ours there has it read what is new.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.momentary_breakpoints import Resumed
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
-from gdbext.gdb_api.target import open_inferior, path_of
+from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
+SETTING = "auto-solib-add"
 R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
@@ -45,21 +49,48 @@ class LateLibraries:
     def __init__(self) -> None:
         self._breakpoint: Optional[LinkerBreakpoint] = None
         self._spared: frozenset[str] = frozenset()
+        self._reads = False  # in GDB's place
 
-    def watch(self, spared: frozenset[str]) -> None:
-        """After GDB has forgotten libraries: hear of new ones in its place if need be, but leave `spared` alone."""
+    def watch(self, spared: frozenset[str], runs: bool) -> None:
+        """After GDB has forgotten libraries: have new ones read, but leave `spared` alone.
+
+        `runs`: the program goes on, and no user looks at settings. A program that drives GDB has no prompt at which
+        originals are forgotten that a command has read.
+        """
         self._spared = spared
-        if self._breakpoint is not None and self._breakpoint.is_valid():
-            return
-        if not Resumed.is_gone() and re.search(IS_LOST, execute("maint info breakpoints")):
+        if self._breakpoint is None or not self._breakpoint.is_valid():
+            if Resumed.is_gone() or not (may_read() or re.search(IS_LOST, execute("maint info breakpoints"))):
+                return
             try:
                 with in_c():
                     address = int(gdb.parse_and_eval(f"(unsigned long) &{LINKER_TELLS}"))
             except gdb.error:  # the linker has no such symbol
                 return
             self._breakpoint = LinkerBreakpoint(address, self._read)
+        if runs or speaks_mi():
+            self.resumed()
+
+    def resumed(self) -> None:
+        """The program runs: GDB reads no library by itself."""
+        is_watched = self._breakpoint is not None and self._breakpoint.is_valid()
+        if is_watched and not self._reads and may_read():
+            self._reads = True
+            execute(f"set {SETTING} off")
+
+    def stopped(self) -> None:
+        """The user may look at the setting; to a program that drives GDB each change of it is reported."""
+        if self._reads and not speaks_mi():
+            self.give_back()
+
+    def give_back(self) -> None:
+        """GDB reads libraries again."""
+        if self._reads:
+            self._reads = False
+            execute(f"set {SETTING} on")
 
     def _read(self) -> None:
+        if not self._reads and not gdb.parameter(SETTING):  # the user wants none to be read
+            return
         paths = [path for path in unread() if path not in self._spared]
         self._read_each(paths)
         if not set(paths) <= set(map(path_of, gdb.objfiles())) and is_whole():
@@ -76,6 +107,13 @@ class LateLibraries:
         if self._breakpoint is not None and self._breakpoint.is_valid():
             self._breakpoint.delete()
         self._breakpoint = None
+        self.give_back()
+
+
+def may_read() -> bool:
+    """Whether libraries can be read in GDB's place: the setting is one for all inferiors, and may be the user's."""
+    inferiors = gdb.inferiors()
+    return len(inferiors) == 1 and connection_kind(inferiors[0]) == "native" and bool(gdb.parameter(SETTING))
 
 
 def is_whole() -> bool:
@@ -103,15 +141,19 @@ def pattern_of(path: str) -> str:
 
 
 def unread() -> list[str]:
-    """The files whose code the process has mapped, be it once more, and GDB no symbols of.
+    """The files, but for the program's, whose code the process has mapped, be it once more, and GDB no symbols of.
 
     GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
     error, because they have missed how these came.
     """
     known = set(map(path_of, gdb.objfiles()))
+    space = gdb.current_progspace()
+    program = os.path.realpath(path_of(space)) if space is not None else ""
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
     return list(
         dict.fromkeys(
-            mapping.path for mapping in code if mapping.path not in known or not gdb.solib_name(mapping.start)
+            mapping.path
+            for mapping in code
+            if mapping.path != program and (mapping.path not in known or not gdb.solib_name(mapping.start))
         )
     )

@@ -74,10 +74,20 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class Program:
+    """Whether GDB has, or has had, anything to debug (hooks.py)."""
+
+    is_known = False
+
+
 def set_convenience(name: str, value: int) -> None:
-    """`gdb.set_convenience_variable`, which asks for registers: of a process that was just killed there are none."""
-    with suppress(gdb.error):
-        gdb.set_convenience_variable(name, value)
+    """`gdb.set_convenience_variable`, which asks for registers: of a process that was just killed there are none.
+
+    A GDB without a program lists no variables of ours among its users'.
+    """
+    if Program.is_known:
+        with suppress(gdb.error):
+            gdb.set_convenience_variable(name, value)
 
 
 @contextmanager

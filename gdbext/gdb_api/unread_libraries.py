@@ -11,13 +11,11 @@ from contextlib import suppress
 
 import gdb
 
-from gdbext.gdb_api import hooks
 from gdbext.gdb_api.target import path_of
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
 SETTING = "auto-solib-add"
-BEFORE_RUN = "maintenance ranklens-read-libraries"
 RUNTIMES = (b"librankmpi", b"libsimgrid")
 STRINGS = ".dynstr"  # the section with the names of the libraries that a file needs
 
@@ -27,10 +25,9 @@ class UnreadLibraries:
 
     def __init__(self) -> None:
         self._is_ours = False
-        hooks.Called(BEFORE_RUN, self._begin)
-        hooks.define(*({f"hook-{command}": BEFORE_RUN} for command in ("run", "start", "starti")))
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Before the program is run."""
         program = gdb.current_progspace()
         if gdb.parameter(SETTING) or program is None or not needs_runtime(path_of(program)):
             return

@@ -92,6 +92,15 @@ class Inferiors:
         state = self._states.get(inferior.num)
         return state.focus.rank if state is not None and state.pid == inferior.pid else None
 
+    def give_back_libraries(self, for_good: bool = False) -> None:
+        """Something has stopped, or (`for_good`) there is another inferior, whose libraries GDB has to read itself."""
+        for state in self._states.values():
+            libraries = state.focus.late_libraries
+            if for_good:
+                libraries.give_back()
+            else:
+                libraries.stopped()
+
     def forget_moment(self) -> None:
         """The selected inferior's ranks are to be read again."""
         state = self._states.get(gdb.selected_inferior().num)

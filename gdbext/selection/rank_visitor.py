@@ -62,6 +62,7 @@ class RankVisitor:
         self.displays = Displays()
         self.watches = Watches()
         self.inferiors = Inferiors(self.selection, self._settings, self.displays, self.watches)
+        self.displays.are_symbols_there = lambda: self.inferiors.rank_in_focus is not None
         self._is_visiting = False
         self._applied: Optional[int] = None  # the rank for which a user's command is carried out
         self._home: Optional[UserSelection] = (

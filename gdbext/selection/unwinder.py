@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
@@ -104,7 +105,7 @@ class RankFilter:
         self.priority = 100
         self.enabled = False
         self.stack: Optional[FrameChain] = None
-        gdb.frame_filters[self.name] = self
+        register(self)
         frame_style.bind()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
@@ -117,6 +118,18 @@ class RankFilter:
             gdb.write(f"{folded.note}\n")
         shown = map(frame_style.RankFrame, folded.shown)
         return shown if speaks_mi() else told_why_it_ends(self.stack, shown)
+
+
+def register(ours: RankFilter) -> None:
+    """Have GDB use it beside users' filters; `info frame-filter` lists these alone, and `disable` finds no others."""
+    frames: Any = import_module("gdb.frames")
+    users = frames._sort_list
+
+    def sort_list() -> Iterator[Any]:
+        filters = [ours, *users()] if ours.enabled else list(users())
+        return iter(sorted(filters, key=frames.get_priority, reverse=True))
+
+    frames._sort_list = sort_list
 
 
 def told_why_it_ends(stack: FrameChain, shown: Iterator[Any]) -> Iterator[Any]:

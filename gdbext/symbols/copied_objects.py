@@ -31,9 +31,15 @@ def program_path() -> str:
 
 
 def is_main_program(elf_object: Object) -> bool:
-    """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
+    """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables.
+
+    A launcher may have the program's name.
+    """
     program = program_path()
-    return bool(program) and os.path.basename(program) == os.path.basename(elf_object.path)
+    if not program or os.path.basename(program) != os.path.basename(elf_object.path):
+        return False
+    build_ids = [objfile.build_id or "" for objfile in gdb.objfiles() if path_of(objfile) == program]
+    return not build_ids or elf_object.build_id.hex() in build_ids
 
 
 def is_elsewhere(moment: ProcessView, rank: int) -> bool:

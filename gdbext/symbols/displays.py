@@ -1,122 +1,132 @@
 """What `display` shows at every stop, kept while symbols move from rank to rank, and never shown of the wrong rank.
 
-Takes GDB's displays. GDB deletes all of them whenever it forgets symbols; they are made again, with new numbers, where
-their expressions mean something. As it stops, GDB shows them before the extension can move symbols to the rank that has
-stopped, and would show another rank's values: they are disabled while the program runs, and shown once that is done.
+Takes GDB's displays. GDB deletes all of them whenever it removes symbols; they go on as ours then (own_displays.py),
+under the same numbers and commands. As it stops, GDB shows its own before the extension can move symbols to the rank
+that has stopped, and would show another rank's values: they are disabled while the program runs, and shown after that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.symbols.display_scope import Scope, scope_of
+from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed
 
-NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
-LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"
+LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)({re.escape(NOT_NOW)})?$"
+LISTED_FORM = r"/(\d+)([bhwg])(.)"
 CALLING_NOTHING = "with may-call-functions off --"
 CHANGES = r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}="  # an expression that is not only looked at
-HOOKS = {
-    "hookpost-display": "maintenance ranklens-learn-displays",
-    "info hookpost-display": "maintenance ranklens-tell-displays",
-    "hookpost-undisplay": "maintenance ranklens-forget-displays",
-    "delete hookpost-display": "maintenance ranklens-forget-displays",
-}
+LEARN = "maintenance ranklens-learn-displays"
 
 
 @dataclass(frozen=True)
 class Display:
-    """One of GDB's displays; `form` is its format such as "/x" or "/rx", "" if it has none."""
+    """One of GDB's displays; `form` is its format such as "/x" or "/rx", "" if it has none.
+
+    `is_here`: its variables are those of the selected frame, or of none.
+    """
 
     number: int
     enabled: bool
     form: str
     expression: str
+    is_here: bool
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What GDB does not list of a display: whether it shows no pretty-printers, and the block of its variables."""
+
+    is_raw: bool
+    scope: Optional[Scope]
 
 
 class Displays:
-    """Those of one GDB."""
+    """Those of one GDB. `are_symbols_there`: whether all names of the program mean something at the moment."""
 
     def __init__(self) -> None:
-        self._lost: list[Display] = []
-        self._first: dict[int, int] = {}  # the number that each had at first, by which GDB orders what it shows
+        self.are_symbols_there: Callable[[], bool] = lambda: False
+        self._own: Optional[OwnDisplays] = None
         self._resting: set[int] = set()  # disabled as long as the program runs
         self._rests = False
-        self._raw: set[int] = set()  # without pretty-printers, which GDB does not list
+        self._learned: dict[int, Learned] = {}
         self._newest = 0
-        self._makes = False
+
+    @property
+    def are_ours(self) -> bool:
+        """Whether GDB has them no longer."""
+        return self._own is not None
 
     def learn(self) -> None:
-        """After `display`: whether a new one of the user's is raw."""
-        if self._makes:
+        """After `display`: what GDB does not list of a new one of the user's."""
+        if self._own is not None:
             return
         displays = list(listed())
         new = [display for display in displays if display.number > self._newest]
-        self._newest = max((display.number for display in displays), default=0)
         for display in new:
-            if not re.search(CHANGES, display.expression) and shows_raw(display, displays):
-                self._raw.add(display.number)
+            self._newest = display.number
+            is_raw = not re.search(CHANGES, display.expression) and shows_raw(display, displays)
+            self._learned[display.number] = Learned(is_raw, scope_of(display.expression))
 
     def save(self) -> None:
         """GDB is about to delete them."""
-        for display in listed():
-            enabled = display.enabled or display.number in self._resting
-            form = _raw_form(display) if display.number in self._raw else display.form
-            self._lost.append(
-                Display(self._first.pop(display.number, display.number), enabled, form, display.expression)
-            )
-        self._lost.sort(key=lambda display: display.number)
+        displays = list(listed()) if self._own is None else []
+        if not displays:
+            return
+        own = OwnDisplays(lambda: self.are_symbols_there())
+        newest = max(self._newest, max(display.number for display in displays))
+        own.adopt(map(self._as_own, displays), newest)
+        execute(f"undisplay {' '.join(str(display.number) for display in displays)}")
+        self._own = own
         self._resting.clear()
-        self._raw.clear()
+        self._learned.clear()
+        from gdbext.symbols.display_commands import replace_commands  # late: most sessions need none
+
+        replace_commands(own)
+
+    def _as_own(self, display: Display) -> OwnDisplay:
+        learned = self._learned.get(display.number)
+        if learned is None:  # it was made by a command that the user has hooked
+            learned = Learned(False, scope_of(display.expression) if display.is_here else None)
+        match = re.fullmatch(LISTED_FORM, display.form)
+        form = Format(int(match[1]), match[2], match[3]) if match else parsed(f"{display.form} ")[0]
+        enabled = display.enabled or display.number in self._resting
+        return OwnDisplay(
+            display.number,
+            enabled,
+            Format(form.count, form.size, form.letter, learned.is_raw),
+            display.expression,
+            learned.scope,
+        )
 
     def rest(self) -> None:
         """The program goes on; also called each time that it does so by itself before it stops."""
         if self._rests:
             return
         self._rests = True
-        self._resting = {display.number for display in listed() if display.enabled}
-        switch("disable", self._resting)
+        if self._own is None:
+            self._resting = {display.number for display in listed() if display.enabled}
+            switch("disable", self._resting)
 
     def settle(self, show: bool = False) -> None:
         """The program has stopped, or a command has ended, and symbols are where they belong."""
-        if not self._resting and not self._lost:
-            self._rests = False
+        rested, self._rests = self._rests, False
+        if self._own is not None:
+            if show and rested:
+                self._own.show()
             return
-        switch("enable", self._resting & {display.number for display in listed()})
-        self._resting.clear()
-        lost, self._lost = self._lost, []
-        self._makes = True
-        for display in lost:
-            try:
-                execute(f"display{display.form} {display.expression}")
-            except DebuggerError:  # its variables are not there now
-                self._lost.append(display)
-                continue
-            made = self._newest = max(made.number for made in listed())
-            self._first[made] = display.number
-            if display.form.startswith("/r"):
-                self._raw.add(made)
-            if not display.enabled:
-                switch("disable", {made})
-        self._makes = False
-        if show and (self._rests or lost):
-            gdb.execute("display")
-        self._rests = False
-
-    def tell(self) -> None:
-        """Behind `info display`: those that GDB does not have at the moment."""
-        for display in self._lost:
-            enabled = "y" if display.enabled else "n"
-            gdb.write(f"     {enabled}  {display.form}{' ' * bool(display.form)}{display.expression}{NOT_NOW}\n")
-
-    def forget(self) -> None:
-        """After the user has deleted displays: if all, then those too that GDB does not have at the moment."""
-        if not any(listed()):
-            self._lost.clear()
+        if self._resting:
+            switch("enable", self._resting & {display.number for display in listed()})
+            self._resting.clear()
+            if show:
+                gdb.execute("display")
 
 
 def listed() -> Iterator[Display]:
@@ -124,8 +134,8 @@ def listed() -> Iterator[Display]:
     table = execute("info display")
     if table.count("\n") == 1:  # it has none, which must not take as long as to compile what finds them
         return
-    for number, enabled, form, expression in re.findall(LISTED, table):
-        yield Display(int(number), enabled == "y", form, expression)
+    for number, enabled, form, expression, elsewhere in re.findall(LISTED, table):
+        yield Display(int(number), enabled == "y", form, expression, not elsewhere)
 
 
 def shows_raw(display: Display, displays: list[Display]) -> bool:
@@ -159,8 +169,6 @@ def switch(command: str, numbers: set[int]) -> None:
 
 
 def bind(displays: Displays) -> None:
-    """Make GDB report them, where the user has no such hooks."""
-    hooks.Called(HOOKS["hookpost-display"], displays.learn)
-    hooks.Called(HOOKS["info hookpost-display"], displays.tell)
-    hooks.Called(HOOKS["hookpost-undisplay"], displays.forget)
-    hooks.define(*({hook: command} for hook, command in HOOKS.items()))
+    """Make GDB report new ones, where the user has no such hook."""
+    hooks.Called(LEARN, displays.learn)
+    hooks.define({"hookpost-display": LEARN})

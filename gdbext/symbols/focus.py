@@ -9,7 +9,7 @@ Never writes to the target and never runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Optional
 
@@ -23,6 +23,7 @@ from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
+from gdbext.symbols.attachments import Attached, attach, attached_to
 from gdbext.symbols.copied_objects import copied, copied_paths, program_path
 from gdbext.symbols.displays import Displays
 from gdbext.symbols.wanted_symbols import LoadedSymbols, WantedSymbols
@@ -45,8 +46,9 @@ class Focus:
         self._placed: tuple[LoadedSymbols, ...] = ()
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
+        self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
         self._kernel_library = ""
-        self._late_libraries = LateLibraries()
+        self.late_libraries = LateLibraries()
         self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[LoadedSymbols, ...] = ()
         self._speaks = False  # the language of the program
@@ -67,7 +69,7 @@ class Focus:
         self._placed = tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main)
         self.rank = None
         self._kernel_library = ""
-        self._late_libraries.forget()
+        self.late_libraries.forget()
 
     def forget(self) -> None:
         """Another process runs: GDB has dropped what belonged to the last one, whose files may have been built anew.
@@ -84,13 +86,14 @@ class Focus:
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._speaks = False
         self._kernel_library = ""
-        self._late_libraries.forget()
+        self.late_libraries.forget()
 
     def drop(self) -> None:
         """Another program runs in the process; GDB has its symbols already in place of the main program's."""
         with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
             self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._instead, self.wanted.main_program, self.rank = (), (), "", None
+        self.late_libraries.forget()
         self.announce()
 
     def restore_program(self) -> None:
@@ -108,14 +111,19 @@ class Focus:
         return path in self._out
 
     def inherit(self, parent: Focus) -> None:
-        """Have the symbols of the process that this one was forked from: the copies lie where they do there."""
+        """Have the symbols of the process that this one was forked from: the copies lie where they do there.
+
+        GDB has them here already where it goes on with the new process alone.
+        """
         placed = tuple(loaded_symbols for loaded_symbols in parent._placed if not loaded_symbols.is_main)
         self.wanted.inherit(parent.wanted)
         self.moving = True
         try:
             with uninterrupted():
+                there = set(map(path_of, gdb.objfiles()))
                 for loaded_symbols in placed:
-                    execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                    if loaded_symbols.path not in there:
+                        execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
                 self._placed, self._program, self.rank = placed, program_path(), parent.rank
         finally:
             self.moving = False
@@ -223,16 +231,28 @@ class Focus:
 
     def _place(self, wanted: tuple[LoadedSymbols, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
-        self._displays.save()
         self._program = program_path()
         self.moves += 1
-        old = self._placed
-        for loaded_symbols in wanted:
+        kept = first_in_common(self._placed, wanted)
+        old, added = self._placed[kept:], wanted[kept:]
+        if old or any(loaded_symbols.is_main for loaded_symbols in added):
+            self._displays.save()
+        self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
+        for loaded_symbols in added:
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)
+            attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), newest(loaded_symbols.path))
         self._remove(old)
         self._placed = wanted
+
+    def _keep_attached(self, paths: Collection[str]) -> None:
+        """Keep what scripts have attached to users' files, before GDB forgets their symbols."""
+        for objfile in gdb.objfiles():
+            path = path_in_target(objfile)
+            path = self.wanted.files_of_views.get(path, path)
+            if path in paths:
+                self._attached[path] = attached_to(objfile) or self._attached.get(path, {})
 
     def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:
         """Of two places of a file GDB removes the one that it has had for longer."""
@@ -257,12 +277,25 @@ class Focus:
                 self.wanted.debug_files[path_in_target(objfile.owner)] = path_here(objfile)
         if any(path_in_target(objfile) in paths for objfile in loaded):
             self._displays.save()
+            self._keep_attached(paths)
             self._kernel_library = kernel_library() or self._kernel_library
             stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
-            self._late_libraries.watch(paths)
+            self.late_libraries.watch(paths, inserted)
         self._out, self._is_back = self._out | paths, False
+
+
+def newest(path: str) -> gdb.Objfile:
+    """Return the object file of a path that GDB has read last."""
+    return [objfile for objfile in gdb.objfiles() if path_of(objfile) == path][-1]
+
+
+def first_in_common(old: tuple[LoadedSymbols, ...], wanted: tuple[LoadedSymbols, ...]) -> int:
+    """How many of the first files may stay: GDB looks into files in their order, and removes them by their paths."""
+    kept = next((at for at, pair in enumerate(zip(old, wanted)) if pair[0] != pair[1]), min(len(old), len(wanted)))
+    gone = {loaded_symbols.path for loaded_symbols in old[kept:]}
+    return kept if gone.isdisjoint(loaded_symbols.path for loaded_symbols in old[:kept]) else 0
 
 
 def is_from_file(objfile: gdb.Objfile) -> bool:

@@ -15,7 +15,7 @@ from gdbext.gdb_api.target import is_core
 from gdbext.symbols.copied_objects import bias_of, copied, has_copy, is_copying, is_elsewhere, is_main_program
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.model import Absent, Object
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import lies_apart, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -35,6 +35,20 @@ class LoadedSymbols:
     is_main: bool = False
 
 
+@dataclass(frozen=True)
+class Apartness:
+    """What a file depends on that names the addresses of what lies apart on a rank: it serves as long as all is so.
+
+    `owner` is what `what_lies_where` gives of the rank, None for the original.
+    """
+
+    plain: LoadedSymbols
+    original: Object
+    owner: Optional[tuple[object, ...]]
+    elsewhere: bool
+    of_original: bool
+
+
 class WantedSymbols:
     """What GDB has to load for the symbols of one inferior to mean a rank.
 
@@ -46,7 +60,7 @@ class WantedSymbols:
         self._settings = settings
         self.main_program = ""
         self.debug_files: dict[str, str] = {}
-        self._views_apart: dict[tuple[Optional[int], int, LoadedSymbols], LoadedSymbols] = {}
+        self._views_apart: dict[Apartness, LoadedSymbols] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._apart: Optional[Apart] = None
@@ -131,7 +145,7 @@ class WantedSymbols:
         from pieglobalsfind.debugger import rank_debug_file
         from pieglobalsfind.dwarf import variable_cache
 
-        key = (rank, moment.table.generation, plain)
+        key = Apartness(plain, elf_object, what_lies_where(owner), elsewhere, of_original)
         if key not in self._views_apart:
             try:
                 path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
@@ -163,3 +177,8 @@ class WantedSymbols:
             return views.view_of(path, elf_object.build_id, self.debug_files.get(elf_object.path, ""))
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
+
+
+def what_lies_where(rank: Optional[Rank]) -> Optional[tuple[object, ...]]:
+    """All of a rank that tells where it has its variables; None of no rank."""
+    return None if rank is None else (rank.rank, rank.placements, rank.range, rank.state == MIGRATED_OUT)

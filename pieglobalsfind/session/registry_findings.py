@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pieglobalsfind.decoders.registry import decode as registry
-from pieglobalsfind.decoders.registry.layout import OBJECT_PRIVATIZED, OBJECT_PROGRAM, Records, path_text, text
-from pieglobalsfind.decoders.registry.read_consistent import Snapshot, take, variables
+from pieglobalsfind.decoders.registry.layout import OBJECT_PRIVATIZED, OBJECT_PROGRAM, SYMBOL, Records, path_text, text
+from pieglobalsfind.decoders.registry.read_consistent import Snapshot, exported, take
 from pieglobalsfind.decoders.registry.validate import check
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import identity_of, object_path
@@ -74,7 +74,7 @@ def _header(view: ProcessView, snapshot: Snapshot) -> Iterator[RegistryFinding]:
     if snapshot.torn:
         what = f"generation is {header.generation}, odd, while nothing runs: the writer stopped inside of a change"
         yield RegistryFinding(CONTRADICTION, "header", what, "call rank_hooks_commit() after each rank_hooks_begin()")
-    if not any(True for _ in variables(view.target, view.target.maps())):
+    if not any(True for _ in exported(view.target, view.target.maps(), SYMBOL)):
         what = "no exported symbol rank_debug_registry leads to it: readers search for its mapping by name"
         yield RegistryFinding(NOTE, "header", what, "link the executable with -rdynamic")
     if not text(header.method):

@@ -214,6 +214,23 @@ def test_without_a_program(session: Session) -> None:
         assert answer.startswith("error: there is no process and no core file: run the program")
 
 
+LISTS = ("show convenience", "show user", "help user-defined", "info frame-filter", "complete show user ")
+
+
+def test_a_gdb_without_a_program_lists_nothing_of_ours(session: Session, places: Places) -> None:
+    """Among what users define; with a process its functions are there, and users' filters of frames are alone."""
+    script = f"""
+tell("empty", [ask(command) for command in {LISTS}])
+tell("attached", ask("attach {places.pid}"))
+tell("functions", [ask("info frame-filter"), ask("output $_rank_count"), ask("output $_rank_hits(1) == 0")])
+"""
+    ours = session.run(script)
+    plain = session.run(script, source=False)
+    assert ours["empty"] == plain["empty"]
+    assert ours["functions"][:2] == ["No frame filters.\n", str(RANKS)], ours.output
+    assert "there is no breakpoint 1" in ours["functions"][2]
+
+
 def test_a_program_without_ranks(session: Session, start_job: StartJob) -> None:
     job: Job = start_job("sh", "-c", "echo ready; read line < /dev/zero || sleep 600")
     job.wait_for("ready")

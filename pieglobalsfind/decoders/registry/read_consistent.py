@@ -75,7 +75,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
-    for variable in variables(target, maps):
+    for variable in exported(target, maps, layout.SYMBOL):
         address = _word(target, variable)
         if address:
             return address, layout.SYMBOL
@@ -92,14 +92,14 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     return None
 
 
-def variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
-    """Addresses of `rank_debug_registry` in every loaded object that exports it."""
+def exported(target: Target, maps: Sequence[MemoryMapping], name: str) -> Iterator[int]:
+    """Addresses of a symbol such as `rank_debug_registry` in every loaded object that exports it."""
     from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
 
     for mapping in file_starts(maps):
         try:
             loaded = LoadedElf(target.read, mapping.start)
-            symbol = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(mapping.end - mapping.start) else None
+            symbol = loaded.symbol(name) if loaded.is_laid_out(mapping.end - mapping.start) else None
         except (ObjectFileError, MemoryUnreadable):
             continue
         if symbol is not None:

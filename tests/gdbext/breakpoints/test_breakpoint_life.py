@@ -152,6 +152,45 @@ gdb.execute("continue")
     assert [one[0] for one in answers["stops"]] == ["MPI_Finalize"], answers.output
 
 
+def test_scripts_hear_of_users_breakpoints_alone(session: Session, rankrun: Path, ticks: Path) -> None:
+    """While the extension makes, changes and deletes many of its own."""
+    answers = session.run(
+        f"""
+heard = []
+def hear(kind):
+    return lambda breakpoint: heard.append([kind, breakpoint.number])
+handlers = {{kind: hear(kind) for kind in ("created", "modified", "deleted")}}
+for kind, handler in handlers.items():
+    getattr(gdb.events, "breakpoint_" + kind).connect(handler)
+gdb.execute("break tick")
+gdb.execute("run")
+gdb.execute("disable 1")
+gdb.execute("enable 1")
+{TO_THE_END}
+gdb.execute("delete 1")
+tell("heard", heard)
+for kind, handler in handlers.items():
+    getattr(gdb.events, "breakpoint_" + kind).disconnect(handler)
+count = len(heard)
+gdb.execute("break main")
+tell("after", len(heard) - count)
+try:
+    gdb.events.breakpoint_created.connect(3)
+except TypeError as error:
+    tell("refused", str(error))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        1,
+    )
+    assert answers["heard"][0] == ["created", 1] and answers["heard"][-1] == ["deleted", 1]
+    assert {number for _, number in answers["heard"]} == {1} and ["modified", 1] in answers["heard"]
+    assert answers["after"] == 0 and "callable" in answers["refused"]
+
+
 def test_steps_in_a_breakpoints_commands(gdb: Path, rankrun: Path, ticks: Path) -> None:
     """GDB executes what comes before the first step, and takes the step."""
     with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", RANKS, ticks, TURNS) as user:
@@ -184,6 +223,57 @@ def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, t
         "info breakpoints $bpnum": ["2"],
         "i b 3": [],
     }
+
+
+def test_gdb_names_the_user_s_breakpoint_alone(session: Session, rankrun: Path, ticks: Path) -> None:
+    """In the rank whose symbols it has, where it stops by itself: not one of ours at the same place."""
+    answers = session.run(
+        """
+gdb.execute("rank break tick 0")
+gdb.breakpoints()[0].silent = True
+gdb.execute("run")
+tell("first", [ask("info program"), value("$_hit_bpnum") if gdb.VERSION > "13" else 1])
+told_of = ask("continue 1")
+tell("ignored", told_of)
+gdb.execute("kill")
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    about, number = answers["first"]
+    assert "stopped at breakpoint 1.\n" in about and about.count("It stopped") == 1, about
+    assert number == 1
+    assert "breakpoint -" not in answers["ignored"]
+
+
+@pytest.mark.parametrize("is_second", [False, True], ids=["first-run", "second-run"])
+def test_no_stop_is_lost_where_gdb_finds_no_library(
+    session: Session, rankrun: Path, ticks: Path, tmp_path: Path, is_second: bool
+) -> None:
+    """GDB knows none of the runtime's functions below a system root without libraries: memory tells where they are."""
+    answers = session.run(
+        f"""
+gdb.execute("break tick")
+if {is_second}:
+    gdb.execute("run")
+gdb.execute("set sysroot {tmp_path}/nothing")
+gdb.execute("run")
+{TO_THE_END}
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert answers["ended"], answers.output
+    assert sorted(rank for _, rank, _ in answers["stops"]) == sorted([*range(RANKS)] * TURNS), answers.output
+    assert all(function == "tick" for function, _, _ in answers["stops"])
 
 
 def test_a_core_of_a_job_that_was_launched(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:

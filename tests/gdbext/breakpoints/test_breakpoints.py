@@ -289,8 +289,9 @@ ask("kill")
     assert before[0] > 0 and before[1:] == [3, 3] and reset == [0, 0, 0]
     assert later == [1, 2, 2], "of a rank's first hit GDB does not know"
     assert again == [1, 1, 1]
-    assert f"Breakpoint 1 already hit once by rank {last}\n" in answers["shown"], answers["shown"]
-    assert "\tbreakpoint already hit 1 time\n" in answers["shown"], "in the table, too: GDB has counted all of them"
+    assert answers["shown"].endswith("\tbreakpoint already hit 1 time\n"), (
+        "in the table alone: GDB has counted all of them"
+    )
 
 
 def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:

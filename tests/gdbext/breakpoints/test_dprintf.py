@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gdb.places import compile_program
+from tests.support.gdb.places import SOURCES, compile_program
 from tests.support.gdb.session import Session
+from tests.support.running import built
 
 RANKS = 3
 TURNS = 2
@@ -80,3 +81,50 @@ tell("at", gdb.newest_frame().name())
 """
     answers = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TURNS)
     assert answers["at"] == "MPI_Finalize", answers["said"]
+
+
+def test_it_goes_on_in_the_next_run(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """GDB disables a dprintf whose function it finds nowhere, as between two runs (libstdc++ has one of the name)."""
+    source = (SOURCES / "ticks.c").read_text()
+    (tmp_path / "counts.c").write_text(source.replace("tick(", "increment("))
+    program = tmp_path / "counts"
+    command = [str(built("rankcc")), "-g", "-O0", str(tmp_path / "counts.c"), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=120)
+    answers = session.run(
+        """
+gdb.execute("tbreak main")
+gdb.execute("run")
+gdb.execute('dprintf increment,"PASSED %d\\\\n",rank')
+for _ in range(2):
+    gdb.execute("run")
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        program,
+        2,
+    )
+    passed = sorted(int(number) for number in re.findall(r"PASSED (\d+)", answers.output))
+    assert passed == sorted([*range(RANKS)] * 4), answers.output
+
+
+def test_it_prints_beside_breakpoints_that_go_on(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:
+    """What a breakpoint's commands run GDB shows, too: it is not in the midst of a command of ours."""
+    script = tmp_path / "goes-on.gdb"
+    script.write_text(f"{SET.replace(chr(92) * 2, chr(92))}\nbreak turn\ncommands\n  continue\nend\nrun\n")
+    answers = session.run(
+        f"""
+gdb.execute("tbreak main")
+gdb.execute("run")
+gdb.execute("source {script}")
+tell("ended", not gdb.selected_inferior().pid)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert answers["ended"] and printed(answers.output) == ALL, answers.output

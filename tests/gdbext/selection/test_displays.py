@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.gdb.breakpoint_walk import RANKS as WALKERS
+from tests.support.gdb.breakpoint_walk import Programs
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import Session
 
@@ -96,3 +98,56 @@ tell("none", ask("info display"))
     assert re.findall(r"\d+: ticks = (.*)", said) == [str(ticks_now)], said
     assert re.findall(r"\d+: \$_rank \* 100 = (.*)", said) == [str(100 * rank)], said
     assert answers["none"] == "There are no auto-display expressions now.\n"
+
+
+KINDS = (
+    *("display paced", "display/x pacer + 16", "display turn * 2", "display/2dw &pacer", "display/i $pc"),
+    "display/c 64 + pacer",
+)
+CHANGES = ("undisplay 2", "disable display 4-5", "display paced + pacer", "undisplay 17 x", "display no_such_name")
+SHOWN = f"""
+import re
+answers = []
+def note(said):
+    said = re.sub("0x[0-9a-f]+", "ADDRESS", said)
+    answers.append(re.findall(r"(?m)^\\d+: .*|^Num .*|^No display.*|^There are .*|^.*Unable.*", said))
+gdb.execute("break pace_up")
+gdb.execute("break pace_down")
+gdb.execute("run")
+for command in {KINDS}:
+    note(ask(command))
+for _ in range(3):
+    note(ask("continue"))
+note(ask("info display"))
+for command in {CHANGES}:
+    note(ask(command))
+for _ in range(4):
+    note(ask("continue"))
+note(ask("up"))
+note(ask("display"))
+note(ask("info display"))
+gdb.execute("enable display 4")
+gdb.execute("delete 1 2")
+gdb.execute("tbreak pace_about")
+note(ask("run"))
+note(ask("next"))
+note(ask("info display"))
+note(ask("delete display"))
+note(ask("info display"))
+tell("answers", answers)
+tell("help", [ask("help " + command) for command in ("display", "undisplay", "info display", "delete display")])
+"""
+
+
+def test_displays_are_a_process_s_in_all_that_can_be_done_with_them(
+    session: Session, rankrun: Path, tmp_path: Path
+) -> None:
+    """Numbers, order, forms, scopes and answers, while symbols move from rank to rank and to another run."""
+    programs = Programs.build(tmp_path)
+    alone = session.run(SHOWN, "--args", programs.alone, 3, source=False)
+    job = session.run(SHOWN, "--args", rankrun, "-n", WALKERS, programs.job, 3)
+    assert "ranklens failed" not in job.output, job.output
+    assert len(job["answers"]) == 27 and sum(map(bool, alone["answers"])) >= 15
+    for number, (expected, shown) in enumerate(zip(alone["answers"], job["answers"])):
+        assert shown == expected, (number, job.output)
+    assert job["help"] == alone["help"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.gdb.breakpoint_walk import RANKS, Programs
+from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
 
 ASKED = (
@@ -54,6 +56,90 @@ tell("answers", answers)
     alone, job = answers(session, programs, rankrun, script)
     assert alone == job
     assert "error" not in str(alone).replace('error: No symbol "no_such_name" in current context.', "")
+
+
+@pytest.mark.parametrize("is_stripped", [False, True], ids=["build-id", "no-build-id"])
+def test_a_launcher_of_the_program_s_name(session: Session, rankrun: Path, tmp_path: Path, is_stripped: bool) -> None:
+    """It is not the program: no breakpoint of the program's is written into its code as the job is run again."""
+    program = compile_program("rankcc", tmp_path, "ticks.c", "-DOWN=__thread")
+    launcher = tmp_path / "launchers" / "bin" / program.name
+    launcher.parent.mkdir(parents=True)
+    (tmp_path / "launchers" / "lib").symlink_to(rankrun.resolve().parent.parent / "lib")
+    removed = ["--remove-section=.note.gnu.build-id"] if is_stripped else []
+    subprocess.run(["objcopy", *removed, str(rankrun.resolve()), str(launcher)], check=True, timeout=60)
+    told = session.run(
+        """
+gdb.execute("tbreak main")
+gdb.execute("run")
+gdb.execute("delete")
+gdb.execute("break tick")
+tell("program", gdb.current_progspace().filename)
+tell("mapped", [int(line.split("-")[0], 16) for line in open("/proc/%d/maps" % gdb.selected_inferior().pid)
+                if "launchers/bin" in line])
+tell("listed", ask("info breakpoints"))
+gdb.execute("run")
+stops = []
+while gdb.selected_inferior().pid and len(stops) < 50:
+    stops.append([gdb.newest_frame().name(), value("$_rank"), value("ticks")])
+    gdb.execute("continue")
+tell("stops", stops)
+""",
+        "--args",
+        launcher,
+        "-n",
+        RANKS,
+        "--method",
+        "fs",
+        program,
+        2,
+    )
+    assert told["program"] == str(launcher)
+    places = [int(place, 16) for place in re.findall(r"0x[0-9a-f]+", told["listed"])]
+    assert places and not any(min(told["mapped"]) <= place < max(told["mapped"]) for place in places), told["listed"]
+    assert sorted(told["stops"]) == sorted(["tick", rank, turn] for rank in range(RANKS) for turn in (0, 1)), (
+        told.output
+    )
+
+
+SCRIPT = """
+import gdb
+class Loud:
+    def __init__(self, value):
+        self._value = value
+    def to_string(self):
+        return f"loud {int(self._value['letter'])}"
+def loud(value):
+    return Loud(value) if value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT else None
+gdb.current_objfile().pretty_printers.append(loud)
+gdb.current_objfile().mark = "mine"
+"""
+
+
+def test_what_a_program_s_script_attaches(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """PROGRAM-gdb.py runs once in each run; its printers are there in every rank that symbols move to."""
+    program = compile_program("rankcc", tmp_path, "ticks.c")
+    (tmp_path / "ticks-gdb.py").write_text(SCRIPT)
+    told = session.run(
+        f"""
+gdb.execute("add-auto-load-safe-path {tmp_path}")
+gdb.execute("break tick")
+shown = []
+for _ in range(2):
+    gdb.execute("run")
+    for _ in range({RANKS}):
+        marks = [objfile.mark for objfile in gdb.objfiles() if hasattr(objfile, "mark")]
+        shown.append([value("$_rank"), ask("output mixed"), marks])
+        gdb.execute("continue")
+tell("shown", shown)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        program,
+        1,
+    )
+    assert sorted(told["shown"]) == sorted(2 * [[rank, "loud 120", ["mine"]] for rank in range(RANKS)]), told.output
 
 
 def test_another_program_after_the_end(session: Session, programs: Programs, rankrun: Path) -> None:

@@ -200,6 +200,45 @@ tell("answers", answers)
     ], answers.output
 
 
+def test_originals_stay_unread_as_a_library_is_loaded(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """GDB reads the library alone, and its setting is the user's whenever a user can see it."""
+    program = compile_program("rankcc", tmp_path, "loads.c")
+    (tmp_path / "late.c").write_text("int late = 7;\nint later(void) { return late; }\n")
+    late = tmp_path / "late.so"
+    subprocess.run(["cc", "-g", "-shared", "-fPIC", str(tmp_path / "late.c"), "-o", str(late)], check=True, timeout=60)
+    lines = (SOURCES / "loads.c").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "before++" in text)
+    script = f"""
+SETTING = "auto-solib-add"
+read = []
+gdb.events.new_objfile.connect(lambda event: read.append(event.new_objfile.filename))
+gdb.execute("break load")
+gdb.execute("break later")
+gdb.execute("run")
+tell("before", gdb.parameter(SETTING))
+gdb.execute("break loads.c:{line}")
+read.clear()
+gdb.execute("continue")
+tell("stop", [value("$_rank"), gdb.parameter(SETTING), gdb.breakpoints()[1].pending, value("late")])
+tell("listed", ask("info breakpoints 3"))
+tell("read", [name for name in read if name.endswith(("/loads", "/late.so"))])
+gdb.execute("kill")
+tell("after", gdb.parameter(SETTING))
+gdb.execute("set auto-solib-add off")
+gdb.execute("run")
+gdb.execute("continue")
+tell("off", [gdb.parameter(SETTING), ask("print late")])
+gdb.execute("kill")
+tell("still", gdb.parameter(SETTING))
+"""
+    answers = session.run(script, "--args", rankrun, "-n", 3, program, late)
+    assert "\nBreakpoint 3, load" in answers.output and "MULTIPLE" not in answers["listed"], answers.output
+    assert answers["stop"] == [2, True, False, 7], answers.output
+    assert answers["read"] == [str(late)], answers.output
+    assert answers["before"] and answers["after"]
+    assert answers["off"][0] is False and answers["still"] is False and "No symbol" in answers["off"][1]
+
+
 def test_libraries_that_came_with_the_program(
     session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path
 ) -> None:
@@ -236,7 +275,7 @@ def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, 
 gdb.execute("break MAIN__")
 for run in ("first", "second"):
     gdb.execute("run")
-    tell(run, [value("$_rank"), ask("print kept"), ask("bt 1"), ask("info breakpoints")])
+    tell(run, [value("$_rank"), ask("print kept"), ask("bt 1"), value("$_rank_hits(1, 0)")])
     if run == "first":
         gdb.execute("kill")
 gdb.execute("rbreak ^kept")  # GDB looks for functions by other names than Fortran's variables have
@@ -244,9 +283,9 @@ tell("variables", [one.enabled for one in gdb.breakpoints() if one.number > 1])
 """
     answers = session.run(script, "--args", rankrun, "-n", 2, program)
     for run in ("first", "second"):
-        rank, kept, stack, listed = answers[run]
+        rank, kept, stack, hits = answers[run]
         assert rank == 0 and kept.endswith(" = 100\n") and stack.startswith("#0  greets ()"), answers.output
-        assert "by rank 0" in listed
+        assert hits == 1
     assert "no rank is selected" not in answers.output
     assert answers["variables"] and not any(answers["variables"]), answers.output
 

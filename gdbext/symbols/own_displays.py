@@ -1,0 +1,178 @@
+"""The user's `display` entries once GDB would have deleted them, shown in GDB's form and with their numbers.
+
+Takes expressions and formats; shows their values in the selected frame. GDB deletes all displays whenever a symbol file
+is removed, as it is when symbols move to another rank, and numbers those that are made anew from where it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Optional
+
+import gdb
+
+from gdbext.gdb_api.typed_command import numbers
+from gdbext.symbols.display_scope import Scope, is_selected, scope_of
+
+NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
+FORM = r"/(-?\d+)?([a-zA-Z]*)\s*"
+SIZES, MEMORY = "bhwg", "is"  # letters: sizes of units of memory; formats that are of memory anyway
+NUMBERS = r"\d+(?:-\d+)?|\$\w+"
+
+
+@dataclass(frozen=True)
+class Format:
+    """What stands after the slash: a number of units, their size ("": it is no memory), the letter, and `r`."""
+
+    count: int = 1
+    size: str = ""
+    letter: str = ""
+    is_raw: bool = False
+
+    @property
+    def listed(self) -> str:
+        """As `info display` has it."""
+        if self.size:
+            return f"/{self.count}{self.size}{self.letter} "
+        return f"/{self.letter} " if self.letter else ""
+
+
+def parsed(text: str) -> tuple[Format, str]:
+    """What `display` is given, as format and expression."""
+    match = re.match(FORM, text)
+    if match is None:
+        return Format(), text
+    count, size, letter, is_raw = int(match[1] or 1), "", "", False
+    for sign in match[2]:
+        if sign in SIZES:
+            size = sign
+        elif sign == "r":
+            is_raw = True
+        else:
+            letter = sign
+    if size and not letter:
+        letter = "x"
+    if letter and letter in MEMORY:
+        size = "b"
+    return Format(count, size, letter, is_raw), text[match.end() :]
+
+
+@dataclass
+class OwnDisplay:
+    """One of them; `scope` is the block of its variables, None if they are of none."""
+
+    number: int
+    enabled: bool
+    form: Format
+    expression: str
+    scope: Optional[Scope]
+
+    def show(self) -> None:
+        """Print it as GDB does."""
+        if self.form.size:
+            self._show_memory()
+            return
+        letter = f"/{self.form.letter} " if self.form.letter else ""
+        gdb.write(f"{self.number}: {letter}{self.expression} = ")
+        form = "r" * self.form.is_raw + self.form.letter
+        gdb.flush()
+        try:
+            gdb.execute(f"output{f'/{form}' if form else ''} {self.expression}")
+        except gdb.error as error:
+            gdb.write(f"<error: {error}>")
+        gdb.write("\n")
+
+    def _show_memory(self) -> None:
+        count = "" if self.form.count == 1 else str(self.form.count)
+        size = "" if self.form.letter in MEMORY else self.form.size
+        end = "\n" if count or self.form.letter == "i" else "  "
+        gdb.write(f"{self.number}: x/{count}{self.form.letter}{size} {self.expression}{end}")
+        gdb.flush()
+        try:
+            gdb.execute(f"x/{count}{self.form.letter}{size} {self.expression}")
+        except gdb.error as error:
+            gdb.write(f"<error: {error}>\n")
+
+    def row(self) -> str:
+        """Its line of `info display`."""
+        elsewhere = NOT_NOW if self.scope is not None and not is_selected(self.scope) else ""
+        return f"{self.number}:   {'y' if self.enabled else 'n'}  {self.form.listed}{self.expression}{elsewhere}\n"
+
+
+class OwnDisplays:
+    """All of them, in the order in which they were made; `are_symbols_there`: a name that is missing is so for good."""
+
+    def __init__(self, are_symbols_there: Callable[[], bool]) -> None:
+        self._are_symbols_there = are_symbols_there
+        self._displays: list[OwnDisplay] = []
+        self._newest = 0
+
+    def adopt(self, displays: Iterable[OwnDisplay], newest: int) -> None:
+        """Go on with GDB's, the last of which had the number `newest`."""
+        self._displays += displays
+        self._newest = newest
+
+    def make(self, text: str, shows: bool) -> None:
+        """`display TEXT`; raises `gdb.error` if it has no meaning here."""
+        form, expression = parsed(text)
+        gdb.execute(f"whatis {expression}", to_string=True)
+        self._newest += 1
+        display = OwnDisplay(self._newest, True, form, expression, scope_of(expression))
+        self._displays.append(display)
+        if shows:
+            display.show()
+
+    def show(self) -> None:
+        """Print all that mean something in the selected frame."""
+        for display in list(self._displays):
+            if display.enabled and (display.scope is None or is_selected(display.scope)) and self._is_known(display):
+                display.show()
+
+    def _is_known(self, display: OwnDisplay) -> bool:
+        """Whether its names mean something; it is disabled, as by GDB, if they have gone."""
+        try:
+            gdb.execute(f"whatis {display.expression}", to_string=True)
+        except gdb.error as error:
+            if self._are_symbols_there():
+                display.enabled = False
+                gdb.write(f'warning: Unable to display "{display.expression}": {error}\n', gdb.STDERR)
+            return False
+        return True
+
+    def tell(self) -> None:
+        """`info display`."""
+        if not self._displays:
+            gdb.write("There are no auto-display expressions now.\n")
+            return
+        gdb.write("Auto-display expressions now in effect:\nNum Enb Expression\n")
+        for display in self._displays:
+            gdb.write(display.row())
+
+    def delete(self, text: str) -> None:
+        """`undisplay NUMBERS`, or all of them."""
+        gone = list(self._named(text)) if text else self._displays
+        self._displays = [display for display in self._displays if display not in gone]
+
+    def switch(self, text: str, enabled: bool) -> None:
+        """`enable display` or `disable display` with numbers, or for all."""
+        for display in self._named(text) if text else self._displays:
+            display.enabled = enabled
+
+    def _named(self, text: str) -> Iterator[OwnDisplay]:
+        by_number = {display.number: display for display in self._displays}
+        for word in text.split():
+            span = range(0)
+            if re.fullmatch(NUMBERS, word):
+                with suppress(gdb.error):
+                    span = numbers(word)
+            if not span or 0 in span:
+                gdb.write(f"warning: bad display number at or near '{word}'\n", gdb.STDERR)
+                continue
+            for number in span:
+                if number in by_number:
+                    yield by_number[number]
+                else:
+                    gdb.write(f"No display number {number}.\n")
