@@ -15,6 +15,7 @@ import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.users_commands import UsersCommands, show_output
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
 LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"
@@ -92,8 +93,9 @@ class Displays:
         self._makes = True
         for display in lost:
             try:
+                check_names(display.expression)
                 execute(f"display{display.form} {display.expression}")
-            except DebuggerError:  # its variables are not there now
+            except (DebuggerError, gdb.error):  # its variables are not there now
                 self._lost.append(display)
                 continue
             made = self._newest = max(made.number for made in listed())
@@ -102,9 +104,9 @@ class Displays:
                 self._raw.add(made)
             if not display.enabled:
                 switch("disable", {made})
-        self._makes = False
         if show and (self._rests or lost):
-            gdb.execute("display")
+            show_output("display")
+        self._makes = False
         self._rests = False
 
     def tell(self) -> None:
@@ -136,6 +138,12 @@ def shows_raw(display: Display, displays: list[Display]) -> bool:
         return raw != printed and shown_alone(display, displays).endswith(f" = {raw}\n")
     except DebuggerError:  # it is not there now, or is memory, which has no pretty-printers
         return False
+
+
+def check_names(expression: str) -> None:
+    """Raise `gdb.error` for what GDB can't display here, if it would drop the user's commands because of the error."""
+    if UsersCommands.wait:
+        gdb.parse_and_eval(f"sizeof ({expression})")
 
 
 def _raw_form(display: Display) -> str:
