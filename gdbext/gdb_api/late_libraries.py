@@ -1,7 +1,9 @@
 """Libraries that the program loads later, where GDB no longer hears of them.
 
 GDB has a breakpoint of its own in the dynamic linker. From version 17 on it loses that as it forgets the linker's
-symbols, though it has them again at once (libraries.py). Takes which files GDB shall not read; has it read all others.
+symbols, though it has them again at once (libraries.py). Where the linker has probes for debuggers, as Ubuntu's, GDB 15
+keeps breakpoints at these, and no longer looks for libraries there. Takes which files GDB shall not read; has it read
+all others.
 """
 
 from __future__ import annotations
@@ -13,29 +15,29 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.language import in_c
-from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.momentary_breakpoints import Resumed
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
 
-IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
+IS_LOST = r"(?m)^-\d+ +shlib events (?!.*_dl_debug_state>)"
 R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
-class LinkerBreakpoint(Own):
+class LinkerBreakpoint(Pinned):
     """Where the dynamic linker tells debuggers that it has loaded something; never stops."""
 
     def __init__(self, address: int, act: Callable[[], None]) -> None:
-        super().__init__(f"*{address:#x}", internal=True)
-        self.silent = True
+        super().__init__(address)
         self._act = act
 
     def stop(self) -> bool:
-        """Look at libraries that were loaded; never stop."""
-        with uninterrupted(), warnings("symbols of a library are missing"):
-            self._act()
+        """Look at libraries that were loaded, in the inferior it was set for; never stop."""
+        if self.home == gdb.selected_inferior().num:
+            with uninterrupted(), warnings("symbols of a library are missing"):
+                self._act()
         return False
 
 
