@@ -37,7 +37,7 @@ def ask_by_functions() -> bool:
 
 
 def can_hold_up() -> bool:
-    """Whether this LLDB calls back before its own commands: 19 does, 14 does not."""
+    """Whether this LLDB calls back before its own commands: 19 does, 18 does not."""
     return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
 
 
