@@ -22,9 +22,10 @@ from gdbext.gdb_api.inline_callers import PcWrite
 from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
-from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
+from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.unread_libraries import UnreadLibraries
+from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.gdb_api.users_events import hide_own_events
 from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
@@ -106,11 +107,11 @@ class Extension:
 
     def _stopped(self, event: Any) -> None:
         stopped_at = getattr(event, "breakpoints", ())
-        UsersCommands.wait = any(gdb_breakpoint.is_valid() and gdb_breakpoint.commands for gdb_breakpoint in stopped_at)
+        UsersCommands.begin(stopped_at)
         try:
             self._has_stopped(event, stopped_at)
         finally:
-            UsersCommands.wait = False
+            UsersCommands.end()
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         inline_callers.note_stop()
@@ -161,16 +162,17 @@ class Extension:
             moment = self.face.moment()
             if switch_to_thread_of(moment, moment.rank(unseen[-1].before.rank)):
                 self.face.follow()
-            gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
+            gdb.write(output_of("frame").partition("  ")[2])
 
     def _show(self) -> None:
         """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
         if self.face.selected is not None:
-            gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
+            gdb.write(f"[Rank {self.face.selected} runs here]\n" + output_of("frame"))
 
     def _resumed(self, event: Any) -> None:
         hooks.look_for_program()
-        Resumed.note()
+        if Resumed.note():
+            UsersCommands.look()
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`

@@ -35,7 +35,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def loaded(arguments: Optional[Sequence[str]]) -> Run:
-    """What runs the command that is called, with all loaded that it says at its head that it needs."""
+    """What runs the command, with the modules loaded that it imports at its head."""
     words = sys.argv[1:] if arguments is None else arguments
     made = parser(next((word for word in words if not word.startswith("-")), ""))
     return lambda: run(made, words)

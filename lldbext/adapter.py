@@ -1,8 +1,8 @@
-"""`ranklens-lldb-dap`: LLDB's adapter for editors, in which the selected frame's rank is the one that names mean.
+"""`ranklens-lldb-dap`: LLDB's adapter for editors; names mean the variables of the selected frame's rank.
 
-Takes the Debug Adapter Protocol on standard input and output, and starts lldb-dap. Messages pass as they are, but for
-two: an expression is evaluated while LLDB has the variables of that frame's rank alone, and a stack's frames of the MPI
-runtime are marked as subtle, so that an editor folds them. Nothing of LLDB's is imported here.
+Takes the Debug Adapter Protocol on standard input and output, and starts lldb-dap. Messages pass as they are, with
+two exceptions: an expression is evaluated while LLDB has the variables of that frame's rank alone, and frames of the
+MPI runtime are marked as subtle, so that an editor folds them. Nothing of LLDB's is imported here.
 Specification: microsoft.github.io/debug-adapter-protocol.
 """
 
@@ -71,10 +71,10 @@ def adapter_path() -> str:
     """lldb-dap as $RANKLENS_LLDB_DAP names it, or else the one of the highest version; raises `RanklensError`."""
     chosen = os.environ.get(CHOICE)
     if chosen:
-        found = shutil.which(chosen)
-        if found is None:
+        program = shutil.which(chosen)
+        if program is None:
             raise RanklensError(f"program {chosen!r} does not exist", f"set {CHOICE} to the path of lldb-dap")
-        return found
+        return program
     numbered = [
         file
         for folder in os.get_exec_path()
@@ -148,9 +148,9 @@ class Session:
         number = next(self._own)
         request = {"seq": number, "type": "request", "command": "evaluate", "arguments": arguments}
         response = self._ask(request)
-        said = str((response.get("body") or {}).get("result", "")).strip()
+        output = str((response.get("body") or {}).get("result", "")).strip()
         with suppress(ValueError):
-            return json.loads(said.rpartition("\n")[2])  # the command itself may stand before it
+            return json.loads(output.rpartition("\n")[2])  # the command itself may stand before it
         return None
 
     def _ask(self, request: Message) -> Message:

@@ -112,6 +112,16 @@ def pieces(target: Target, start: int, end: int, overlap: int = 0) -> Iterator[t
                 yield at, data
 
 
+def word_at(target: Target, address: int) -> int:
+    """The 8 bytes at an address as a number; raises `MemoryUnreadable`."""
+    return int.from_bytes(target.read(address, 8), "little")
+
+
+def file_starts(maps: Iterable[MemoryMapping]) -> Iterator[MemoryMapping]:
+    """Where readable files are mapped from their first bytes on: ELF headers."""
+    return (mapping for mapping in maps if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"))
+
+
 def read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:
     """None if it can't be had."""
     try:

@@ -16,13 +16,11 @@ import gdb
 from gdbext.breakpoints import conditions
 from gdbext.breakpoints.conditions import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.gdb_api import frame
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.locations import has_silent_commands, locations_in
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.pinned_breakpoint import Pinned
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
-from gdbext.gdb_api.target import path_of
+from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.errors import RanklensError, TargetError
@@ -33,14 +31,13 @@ SHARED = -1  # in place of the rank
 
 @dataclass(frozen=True)
 class Hit:
-    """A stop in the name of a user's breakpoint; `where` is how GDB shows the place, "" if it can still be asked."""
+    """A stop in the name of a user's breakpoint."""
 
     user: gdb.Breakpoint
     number: int
     rank: Optional[int]
     temporary: bool
     silent: bool
-    where: str
 
 
 class Follower(Pinned):
@@ -157,27 +154,7 @@ class Follower(Pinned):
         user = self.user
         with warnings("the rank's symbols are missing"):
             self._move_symbols()
-        silent = has_silent_commands(user)
-        where = self._where() if user.commands and not silent else ""
-        return Hit(user, user.number, self.rank, bool(user.temporary), silent, where)
-
-    def _where(self) -> str:
-        """What GDB prints of the place at a stop.
-
-        With commands it is printed now: after GDB has stopped, each command that it executes for us makes
-        it execute the user's before.
-        """
-        line = frame.line_of(gdb.newest_frame())
-        sal = gdb.newest_frame().find_sal()
-        if sal.symtab is None:
-            return f"{line}\n"
-        try:
-            source = execute(f"list {quoted(path_of(sal.symtab))}:{sal.line},{sal.line}")
-        except DebuggerError:
-            from pieglobalsfind.shell.escape import escape
-
-            source = f"{sal.line}\tin {escape(path_of(sal.symtab))}\n"
-        return f"{line}\n{source}"
+        return Hit(user, user.number, self.rank, bool(user.temporary), has_silent_commands(user))
 
     def _is_native(self) -> bool:
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""

@@ -32,8 +32,9 @@ from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.run_gdb import UsersCommands, set_convenience
+from gdbext.gdb_api.run_gdb import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
+from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import is_running, standing, within
 from gdbext.symbols.focus import always_inserted
@@ -382,7 +383,7 @@ class Breakpoints:
         hit = self.hit
         if hit is not None and not hit.silent:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
-            where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
+            where = output_of("frame").partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
         hits, self.hits = self.hits, []

@@ -3,7 +3,8 @@
 As it hears of a new library GDB reads every one that it has no symbols of, the originals too, and breakpoints stand in
 these until they are forgotten again. So it reads none by itself while the program runs. It hears of libraries by a
 breakpoint of its own in the dynamic linker. From version 17 on it loses that as it forgets the linker's symbols, though
-it has them again at once (libraries.py). One of ours there has it read what is new.
+it has them again at once (libraries.py). Where the linker has probes for debuggers, as Ubuntu's, GDB 15 keeps
+breakpoints at these, and no longer looks for libraries there. One of ours there has it read what is new.
 """
 
 from __future__ import annotations
@@ -17,29 +18,29 @@ import gdb
 
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import in_c
-from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.momentary_breakpoints import Resumed
+from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
-IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
 SETTING = "auto-solib-add"
+IS_LOST = r"(?m)^-\d+ +shlib events (?!.*_dl_debug_state>)"
 R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
-class LinkerBreakpoint(Own):
+class LinkerBreakpoint(Pinned):
     """Where the dynamic linker tells debuggers that it has loaded something; never stops."""
 
     def __init__(self, address: int, act: Callable[[], None]) -> None:
-        super().__init__(f"*{address:#x}", internal=True)
-        self.silent = True
+        super().__init__(address)
         self._act = act
 
     def stop(self) -> bool:
-        """Look at libraries that were loaded; never stop."""
-        with uninterrupted(), warnings("symbols of a library are missing"):
-            self._act()
+        """Look at libraries that were loaded, in the inferior it was set for; never stop."""
+        if self.home == gdb.selected_inferior().num:
+            with uninterrupted(), warnings("symbols of a library are missing"):
+                self._act()
         return False
 
 

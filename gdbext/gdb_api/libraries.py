@@ -19,6 +19,8 @@ from pieglobalsfind.machine.processor import NOWHERE
 
 KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
 WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
+# 0x00007ffff7d8d400  0x00007ffff7eef87d  Yes (*)     /lib/x86_64-linux-gnu/libc.so.6
+READ = r"(?m)^0x\S+ +0x\S+ +(?:\S+ +)?Yes\b"  # from GDB 17 on a namespace may stand before it
 APART = 1 << 40  # bytes; more than a library spans
 
 
@@ -33,6 +35,11 @@ def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
     paths = [path for path in map(path_of, loaded) if not path.startswith(FROM_STUB)]
     listed = execute("info sharedlibrary").splitlines()
     return tuple(path for path in paths if paths.count(path) == 1 and any(line.endswith(f" {path}") for line in listed))
+
+
+def is_any_read() -> bool:
+    """Whether GDB has symbols of a library; after an exec GDB 15 lists those of the program before, without symbols."""
+    return re.search(READ, execute("info sharedlibrary")) is not None
 
 
 @contextmanager

@@ -42,10 +42,12 @@ class Resumed:
     _has_stopped = True
 
     @classmethod
-    def note(cls) -> None:
-        """Something runs; it need not be the user's command that has it run."""
-        if cls._has_stopped:
+    def note(cls) -> bool:
+        """Something runs; it need not be the user's command that has it run. Whether it does since a stop."""
+        is_first = cls._has_stopped
+        if is_first:
             cls._thread, cls._has_stopped = gdb.selected_thread(), False
+        return is_first
 
     @classmethod
     def end(cls) -> None:

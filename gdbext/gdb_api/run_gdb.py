@@ -14,6 +14,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.users_commands import output_of
 from pieglobalsfind.errors import RanklensError
 
 
@@ -32,20 +33,10 @@ def gdb_errors() -> Iterator[None]:
         raise DebuggerError("GDB's Python accepts only names in UTF-8") from error
 
 
-class UsersCommands:
-    """Whether GDB has stopped for a breakpoint whose commands it is about to execute.
-
-    It does so at the end of the next command that Python has it execute, were it amid the handling of the stop: one of
-    these that goes on, as `step`, would run the program there.
-    """
-
-    wait = False
-
-
 def execute(command: str) -> str:
-    """The output of a command; raises `DebuggerError`. See `UsersCommands`."""
+    """The output of a command; raises `DebuggerError`."""
     with gdb_errors():
-        return told(lambda: gdb.execute(command, from_tty=False, to_string=True)) or ""
+        return told(lambda: output_of(command)) or ""
 
 
 def told(ask: Callable[[], Optional[str]]) -> Optional[str]:

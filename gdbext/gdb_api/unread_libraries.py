@@ -12,6 +12,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext.gdb_api.target import path_of
+from gdbext.gdb_api.users_commands import output_of
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 
@@ -39,7 +40,7 @@ class UnreadLibraries:
         is_over = not gdb.selected_inferior().pid
         if self._is_ours and (is_over or any(map(is_runtime, map(path_of, gdb.objfiles())))):
             self._is_ours = False
-            gdb.execute(f"set {SETTING} off", to_string=True)
+            output_of(f"set {SETTING} off")
 
 
 def is_runtime(path: str) -> bool:

@@ -18,7 +18,14 @@ import gdb
 from gdbext.gdb_api import inline_callers
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.late_libraries import LateLibraries
-from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
+from gdbext.gdb_api.libraries import (
+    KERNEL_LIBRARY,
+    forget_libraries,
+    is_any_read,
+    kept_names,
+    kernel_library,
+    library_files,
+)
 from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
@@ -323,4 +330,4 @@ def is_of_new_program(objfile: gdb.Objfile) -> bool:
     if space != gdb.selected_inferior().progspace or path_of(objfile) != program_path() or is_core():
         return False
     is_new = len(gdb.inferiors()) > 1 and space.objfiles() == [objfile]
-    return not is_new and execute("info sharedlibrary").startswith("No shared libraries")
+    return not is_new and not is_any_read()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import gdb
 
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, warnings
+from gdbext.gdb_api.users_commands import output_of
 from gdbext.watchpoints.missed_changes import Changes
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
@@ -180,7 +181,7 @@ class Watches:
             gdb.write(scope_end.text())
             scope_end.watchpoint.delete()
         if left:
-            gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
+            gdb.write(output_of("frame").partition("  ")[2])
         return bool(left)
 
 

@@ -15,7 +15,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import TIERS
 
-from ..job.job import Job, running_process
+from ..job.job import Job, ranks_at_home, running_process
 from .quiescence import why_not_still
 from .wait_graph import Waits, find
 
@@ -49,11 +49,10 @@ def confirmed(waits: Waits, homes: Mapping[int, Job]) -> Waits:
 
     Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
     """
-
-    first = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
+    first = dict(zip(homes, ranks_at_home(homes)))
 
     def all_wait(ranks: Iterable[int]) -> bool:
-        return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
+        return all(rank in homes and still_waits(homes[rank], first[rank]) for rank in ranks)
 
     cycles = tuple(cycle for cycle in waits.cycles if all_wait(cycle.witnesses))
     called = tuple(
@@ -67,15 +66,15 @@ def confirmed(waits: Waits, homes: Mapping[int, Job]) -> Waits:
 
 def by_stillness(waits: Waits, homes: Mapping[int, Job]) -> Waits:
     """What was read from stacks holds only where no message can be on its way."""
-    told = {rank for cycle in waits.cycles for rank in cycle.witnesses}
-    told.update(waits.standstill, *(collective.inside for collective in waits.collectives))
+    concerned = {rank for cycle in waits.cycles for rank in cycle.witnesses}
+    concerned.update(waits.standstill, *(collective.inside for collective in waits.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or (
+        is_published = job.table.evidence.tier not in TIERS or (
             job.table.runtime in TELLS_MATCHES and not job.target.is_live
         )
-        unpublished = set() if is_told else {rank.rank for rank in job.table.ranks if homes.get(rank.rank) is job}
-        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
+        unpublished = set() if is_published else {rank.rank for rank in job.table.ranks if homes.get(rank.rank) is job}
+        reason = why_not_still(job, unpublished & concerned) if unpublished & concerned else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
 
     lacking = {rank for rank, _ in waits.unknown if homes[rank].table.runtime in TELLS_MATCHES}

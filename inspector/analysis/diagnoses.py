@@ -104,24 +104,24 @@ def judge(facts: Facts, method: str, ranks: int = 0) -> Judgement:
         for diagnosis in (check(facts),)
         if diagnosis is not None
     )
-    diagnosises = (*checked, *limits(facts, method, ranks))
+    of_program = (*checked, *limits(facts, method, ranks))
     notes = (NAMESPACE_NOTE,) if method in NAMESPACES and not ranks else ()
     variables = facts.variables
     if isinstance(variables, Absent):
-        return Judgement(method, variables, variables, diagnosises, notes)
-    one_instance = {address for _, address in facts.unique} if any(each.id == UNIQUE for each in diagnosises) else set()
+        return Judgement(method, variables, variables, of_program, notes)
+    one_instance = {address for _, address in facts.unique} if any(each.id == UNIQUE for each in of_program) else set()
     private = sum(
         variable.storage in PRIVATE[method] and variable.address not in one_instance for variable in variables
     )
-    diagnoses = (*diagnosises, *shared_storage(variables, method))
+    diagnoses = (*of_program, *shared_storage(variables, method))
     return Judgement(method, private, len(variables) - private, diagnoses, notes)
 
 
-def applying(diagnosises: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
+def applying(diagnoses: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
     """Those that hold for a job that runs: its runtime is known, and how it looks for pointers."""
     of_runtime = OF_AMPI if table.runtime.startswith("embedded") else ()
     of_rewrite = OF_SCAN if table.rewrite_mode == "exact" else ()
-    return tuple(diagnosis for diagnosis in diagnosises if diagnosis.id not in (*AT_START, *of_runtime, *of_rewrite))
+    return tuple(diagnosis for diagnosis in diagnoses if diagnosis.id not in (*AT_START, *of_runtime, *of_rewrite))
 
 
 def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Diagnosis]:

@@ -100,6 +100,6 @@ class Globals:
         return sum(places.values())
 
 
-def differing(found: Globals) -> Iterator[GlobalValues]:
+def differing(job_globals: Globals) -> Iterator[GlobalValues]:
     """Those that ranks hold different values of."""
-    return (value for value in found.values if value.differs)
+    return (value for value in job_globals.values if value.differs)

@@ -44,15 +44,15 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
     """
     objects = [object_rows(job, elf_object, every, choose) for elf_object in job.privatized]
     objects += [root_rows(*root) for root in roots(job)]
-    rows = [row for one in objects for row in one.rows]
+    rows = [row for part in objects for row in part.rows]
     share_bytes([row for row in rows if row.holds_containers], len(job.present))
     memory, names = RankMemory(job.target), AddressNames(job.table, job.translator, job.symbolizer)
     for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for row in rows:
             row.add(rank, memory, names)
-    absent = tuple(reason for one in objects for reason in one.absent)
-    return Globals(tuple(row.result(memory) for row in rows), absent, sum(one.apart for one in objects))
+    absent = tuple(reason for part in objects for reason in part.absent)
+    return Globals(tuple(row.result(memory) for row in rows), absent, sum(part.apart for part in objects))
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def rows_of(job: Job, elf_object: Object, several: Iterable[Variables]) -> list[
     ]
 
 
-def root_rows(elf_object: Object, known: Union[Variables, Absent]) -> ObjectRows:
+def root_rows(elf_object: Object, declared: Union[Variables, Absent]) -> ObjectRows:
     """The members of a struct in which the program itself keeps its globals."""
-    if isinstance(known, Absent):
-        return ObjectRows(absent=(known,))
-    return ObjectRows([VariableRow(elf_object, known.types, variable, None) for variable in known.variables])
+    if isinstance(declared, Absent):
+        return ObjectRows(absent=(declared,))
+    return ObjectRows([VariableRow(elf_object, declared.types, variable, None) for variable in declared.variables])
 
 
 def widest_bounds(job: Job, elf_object: Object, types: TypeTable, variable: Variable) -> Bounds:
@@ -142,6 +142,6 @@ def beside(job: Job, program: Object, declared: Variables) -> Iterator[Variables
 def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
     """The structs in which the program itself keeps its globals, each type once."""
     parts = (placement for rank in job.present for placement in rank.placements)
-    told = dict.fromkeys((part.object, part.type_name) for part in parts if isinstance(part, Root))
-    for index, name in told:
+    structs = dict.fromkeys((part.object, part.type_name) for part in parts if isinstance(part, Root))
+    for index, name in structs:
         yield job.table.objects[index], job.root(job.table.objects[index], name)

@@ -51,10 +51,10 @@ def verdict_of(report: Report, named: str) -> Verdict:
     table, waits = report.subject.table, report.waits
     judged = next(verdicts(report, table, waits, named))
     crash = report.crashes[0] if report.crashes else None
-    known = (crash.diagnosis,) if crash is not None and crash.diagnosis is not None else ()
+    of_crash = (crash.diagnosis,) if crash is not None and crash.diagnosis is not None else ()
     diagnoses = (
-        *known,
-        *(diagnosis for diagnosis in report.diagnoses if diagnosis.id not in {each.id for each in known}),
+        *of_crash,
+        *(diagnosis for diagnosis in report.diagnoses if diagnosis.id not in {each.id for each in of_crash}),
     )
     findings = tuple(findings_of(report, named))[:MOST_FINDINGS]
     return Verdict(judged.kind, judged.sentence, judged.ranks, judged.command, findings, diagnoses)
@@ -156,8 +156,8 @@ def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
 def healthy(table: RankTable, waits: Optional[Waits], named: str, held: tuple[str, ...] = ()) -> Judged:
     """What was not known: a verdict on half of the facts is none."""
     counts: dict[str, int] = {}
-    for one in table.ranks:
-        counts[one.state] = counts.get(one.state, 0) + 1
+    for rank in table.ranks:
+        counts[rank.state] = counts.get(rank.state, 0) + 1
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     unknown = [rank.rank for rank in table.ranks if rank.state == UNKNOWN_STATE]
     note = "; no crash and no deadlock at this moment"

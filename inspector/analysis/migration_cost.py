@@ -1,9 +1,9 @@
 """What migrating a rank would cost if its runtime sent less: page by page, against the pristine originals.
 
 Takes a `Job` and the ranks' payload; reads every page that would move. A page is zero, the same as the original's at
-its place (but for pointers that were rewritten to name the copy, as any process of the job can do again), the same as
-another rank's at its place, or the rank's alone. Predicted times are of a link's bandwidth and
-latency alone: packing is not counted.
+its place, the same as another rank's at its place, or the rank's alone. Pointers that were rewritten to name the copy
+don't count: any process of the job can rewrite them. Predicted times are of a link's bandwidth and latency alone:
+packing is not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pieglobalsfind.model import Placement, Rank, Rebase, Region
 
 from ..job.job import Job
 from ..terminal.progress import through
-from .payload import Payload, is_mapped_file
+from .payload import Payload
 
 PAGE = 4096
 ZERO = bytes(PAGE)
@@ -136,7 +136,7 @@ def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
         ):
             elf_object = job.table.objects[placement.object]
             for segment in elf_object.segments:
-                if not segment.writable and is_mapped_file(job, placement.copy + segment.offset):
+                if not segment.writable and job.translator.is_of_file(placement.copy + segment.offset):
                     continue
                 start, original = placement.copy + segment.offset, elf_object.base + segment.offset
                 place = (elf_object.path, segment.offset)

@@ -91,19 +91,13 @@ def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:
     shared = {
         segment.executable
         for segment in elf_object.segments
-        if not segment.writable and is_mapped_file(job, copy.copy + segment.offset)
+        if not segment.writable and job.translator.is_of_file(copy.copy + segment.offset)
     }
     return replace(
         sections,
         code=0 if True in shared else sections.code,
         rodata=0 if False in shared else sections.rodata,
     )
-
-
-def is_mapped_file(job: Job, address: int) -> bool:
-    """Return whether an address lies in a mapped file."""
-    mapping = job.translator.mapping(address)
-    return mapping is not None and mapping.path.startswith("/")
 
 
 def _zero_bytes(segment: Segment) -> int:

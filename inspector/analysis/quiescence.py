@@ -1,13 +1,12 @@
 """Whether a process whose runtime publishes no calls stands still: no message may wait for a rank in its queues.
 
 Takes a job whose ranks' calls were read from their stacks; gives the reason why ranks that wait may still be let go on,
-"" if there is none. Such a runtime hands messages out between the turns of ranks: while one runs, those of all others
-lie where no reader sees them. So no rank may run, and the runtime must have had time to hand out what there was.
+"" if there is none. Such a runtime hands out messages between the turns of ranks: while one rank runs, no reader sees
+the others' messages. So no rank may run, and the runtime must have had time to hand out what there was.
 """
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RUNNING, RankTable
 from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.target import word_at
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 
@@ -67,8 +67,7 @@ def _watched(job: Job, target: LiveTarget) -> str:
     for _ in range(MOST_ROWS):
         for _ in range(LOOKS):
             for address in job.table.currents:
-                (current,) = struct.unpack("<Q", target.read(address, 8))
-                if current in threads:
+                if word_at(target, address) in threads:
                     return RESTLESS
         if _had_time(before, dict(_processor_times(target.pid))):
             return ""

@@ -33,7 +33,7 @@ class Holding:
 
 def holdings(ranks: Iterable[Rank], payload: Iterable[Payload]) -> tuple[Holding, ...]:
     """One for each rank, in their order."""
-    images = {one.rank: one for one in payload}
+    images = {image.rank: image for image in payload}
     return tuple(holding(rank, images.get(rank.rank)) for rank in ranks)
 
 

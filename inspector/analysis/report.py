@@ -38,7 +38,7 @@ class Report:
 
     `waits` is None where nothing is known of them, `communicators` are those in which ranks wait. `places`: the
     innermost calls of the ranks that others wait for, as far as they could be read. `load`: None where nothing
-    counts it. `held`: by which debuggers its processes are, which alone know of signals that they hold back.
+    counts it. `held`: debuggers that hold its processes: they alone know of signals that they hold back.
     """
 
     subject: Subject
@@ -82,10 +82,9 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
         return ()
     try:
         facts = read_facts(path, job.declared(program))
-        diagnosises = judge_for(facts, job.table.method, of_job(job.table)).diagnoses
+        return applying(judge_for(facts, job.table.method, of_job(job.table)).diagnoses, job.table)
     except ObjectFileError:
         return ()
-    return applying(diagnosises, job.table)
 
 
 def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
         "rewrite_mode": harmless(table.rewrite_mode),
         "rank_count": table.rank_count,
         "verdict": verdict_as_json(verdict),
-        "crashes": [_crash_as_json(crashe) for crashe in report.crashes],
+        "crashes": [_crash_as_json(crash) for crash in report.crashes],
         "ranks": [rank_as_json(holding) for holding in holdings(table.ranks, report.payload)],
         "globals": [global_as_json(value) for value in report.globals.values],
         "needless": report.globals.needless,

@@ -64,12 +64,12 @@ class StackGroups:
         first, at, numbers = 0, 0, memoryview(message.ranks)
         for index, (depth, count) in enumerate(zip(message.depths, message.counts)):
             key = message.digests[index * DIGEST : (index + 1) * DIGEST]
-            known = self.ranks.get(key)
-            if known is None:
+            ranks = self.ranks.get(key)
+            if ranks is None:
                 calls = calls or decoded(message.calls)
-                known = self.ranks[key] = array("i")
+                ranks = self.ranks[key] = array("i")
                 self.stacks[key] = tuple(calls[number] for number in message.stacks[first : first + depth])
-            known.frombytes(numbers[at : at + 4 * count])
+            ranks.frombytes(numbers[at : at + 4 * count])
             first, at = first + depth, at + 4 * count
 
     def message(self) -> GroupMessage:

@@ -186,7 +186,7 @@ class VariableRow:
                     yield Group(tuple(rank.rank for rank in ranks), note, digest)
             yield Group(tuple(sorted(rank.rank for rank in same)), text, whole)
 
-    def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
+    def _difference(self, first: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
         if self._meaning is None or self._is_described():
             return ""
         size = self._variable.size
@@ -194,8 +194,8 @@ class VariableRow:
         try:
             for start in range(0, size, step):
                 part = min(step, size - start)
-                left, right = (self._part(rank, start, part, memory) for rank in (one, other))
-                where = self._meaning.first_difference(one, left, other, right, start)
+                left, right = (self._part(rank, start, part, memory) for rank in (first, other))
+                where = self._meaning.first_difference(first, left, other, right, start)
                 if where is not None:
                     return where
         except MemoryUnreadable:

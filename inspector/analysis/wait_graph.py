@@ -70,7 +70,7 @@ class Collective:
 
     @property
     def of_all(self) -> bool:
-        """Whether each rank in it needs something of every other, so that none leaves it before all have come."""
+        """Whether no rank leaves it before all have come: each needs something of every other."""
         return self.call in ALL_FOR_ALL
 
 
@@ -87,10 +87,10 @@ class Waits:
     """`peers`: a waiting rank and the rank, or the first of several, without which it can't go on.
 
     In a collective that is the rank whose message it needs next. `cycles` never end by themselves. `untold`: ranks that
-    wait for one of a communicator whose members are not known. `standstill`: the job's ranks that have not exited, if
+    wait for a member of an unreadable communicator. `standstill`: the job's ranks that have not exited, if
     every one of them is blocked.
-    `unknown`: ranks with an argument of their call unknown, and why. `unsure`: what would be cycles if it were known
-    that no message is on its way, and why that is not known. `members` are of the communicators that are known.
+    `unknown`: ranks with an argument of their call unknown, and why. `unsure`: cycles
+    if no message is on its way, and why that is not known. `members` are of the communicators that are known.
     """
 
     peers: dict[int, int]
@@ -112,8 +112,8 @@ def find(table: RankTable, members: Communicators) -> Waits:
     """The wait-for graph of one moment. A ready rank has got what it waited for, and waits for no rank any more."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
     needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
-    told = {rank: peer_of(wait, members) for rank, wait in needy if wait.peer >= 0 and not wait.needs_one}
-    peers = {rank: peer for rank, peer in told.items() if peer is not None}
+    named = {rank: peer_of(wait, members) for rank, wait in needy if wait.peer >= 0 and not wait.needs_one}
+    peers = {rank: peer for rank, peer in named.items() if peer is not None}
     others = {rank: tuple(each.peer for each in wait.others if each.peer >= 0) for rank, wait in needy}
     called = tuple(collectives(waiting, table, members, peers))
     return Waits(
@@ -123,7 +123,7 @@ def find(table: RankTable, members: Communicators) -> Waits:
         tuple(
             rank for rank, wait in needy if wait.peer == ANY and not wait.needs_one and not _is_collective(wait.call)
         ),
-        tuple(rank for rank, peer in told.items() if peer is None),
+        tuple(rank for rank, peer in named.items() if peer is None),
         standstill(table),
         tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
         members,
@@ -151,13 +151,13 @@ def collectives(
             calls.setdefault((rank.waiting.call, rank.waiting.communicator), []).append(rank.rank)
     here = {rank.rank: rank.state for rank in table.ranks if rank.state != MIGRATED_OUT}
     for (call, communicator), ranks in calls.items():
-        known = members.get(communicator)
-        outside = sorted(here.keys() & known if known is not None else (rank for rank in here if here[rank] != EXITED))
+        group = members.get(communicator)
+        outside = sorted(here.keys() & group if group is not None else (rank for rank in here if here[rank] != EXITED))
         inside = set(ranks)
         lacking = tuple(rank for rank in outside if rank not in inside)
         exited = tuple(rank for rank in lacking if here[rank] == EXITED)
         needed = tuple(sorted({peers[rank] for rank in ranks if rank in peers} - inside))
-        collective = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
+        collective = Collective(call, communicator, group, tuple(ranks), lacking, exited, needed)
         is_open = collective.of_all and all(here[rank] == BLOCKED for rank in ranks)
         yield replace(collective, needed=lacking) if is_open else collective
 
@@ -189,7 +189,7 @@ def components(graph: Graph) -> list[frozenset[int]]:
     low: dict[int, int] = {}
     path: list[int] = []  # of those whose set is not known yet
     depth: dict[int, int] = {}
-    found: list[frozenset[int]] = []
+    sets: list[frozenset[int]] = []
     for root in graph:
         work = [] if root in low else [(root, iter(graph[root]))]
         while work:
@@ -201,8 +201,8 @@ def components(graph: Graph) -> list[frozenset[int]]:
             if following is None:
                 work.pop()
                 if low[node] == depth[node]:
-                    found.append(frozenset(taken_from(path, node)))
-                    for member in found[-1]:
+                    sets.append(frozenset(taken_from(path, node)))
+                    for member in sets[-1]:
                         del depth[member]
                 elif work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
@@ -210,7 +210,7 @@ def components(graph: Graph) -> list[frozenset[int]]:
                 low[node] = min(low[node], depth[following])
             else:
                 work.append((following, iter(graph[following])))
-    rings = (component for component in found if len(component) > 1 or component.issubset(graph[min(component)]))
+    rings = (component for component in sets if len(component) > 1 or component.issubset(graph[min(component)]))
     return sorted(rings, key=lambda ring: min(rank for rank in ring if rank >= 0))
 
 

@@ -1,9 +1,9 @@
 """`inspector report|stacks|waits --mpi`: a collector on each node under the site's own MPI launcher, one answer of all.
 
-Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Of those that need
-the same debug information one is asked to parse it, and it is handed round, so that not every node parses the same
-files; findings are merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their
-own: whichever dies or hangs on a node, its part is reported as missing, and the rest is reported in bounded time.
+Takes a job's name and what is to be read; each collector reads the job's processes on its own node. Several may
+need the same debug information: one parses it, and hands it round. Findings are merged on the way to the first in a
+tree. What reads, and what speaks by MPI, are processes of their own: if one dies or hangs on a node, its part is
+reported as missing, and the rest is reported in bounded time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MOST_HOSTS = 8  # that are named in a sentence
 
 @dataclass(frozen=True)
 class Gathered(Generic[Kind]):
-    """What came together of a job of `count` processes: `found` at the first collector alone."""
+    """What came together of a job of `count` processes: `findings` at the first collector alone."""
 
-    found: Optional[Kind]
+    findings: Optional[Kind]
     name: str
     count: int
 
@@ -85,7 +85,7 @@ def alone(reading: Reading[Kind], timeout: float, lost: LostWorker) -> Gathered[
         raise RanklensError(
             f"no process of {reading.name} can be read here, and {sentence}", f"what reads {piece.reason}"
         )
-    findings = replace(piece.found, problems=(*piece.found.problems, sentence))
+    findings = replace(piece.findings, problems=(*piece.findings.problems, sentence))
     return whole(piece, findings)
 
 
@@ -128,8 +128,8 @@ class Collector(Generic[Kind]):
             return Gathered(None, piece.name, piece.count)
         problems = tuple(self._silence(*silence) for silence in piece.silent)
         if self._lost is not None:
-            problems += (f"the other collectors no longer answers: MPI {self._lost.reason}",)
-        findings = replace(piece.found, problems=(*piece.found.problems, *problems))
+            problems += (f"the other collectors no longer answer: MPI {self._lost.reason}",)
+        findings = replace(piece.findings, problems=(*piece.findings.problems, *problems))
         self._is_whole = not problems
         return whole(piece, findings)
 
@@ -139,10 +139,10 @@ class Collector(Generic[Kind]):
         if self._is_whole and self._lost is None:
             self._speaker.send(None, until)
         while self._is_whole and self._lost is None and first_of([self._speaker], until) is not None:
-            told = self._speaker.receive(until)
-            if isinstance(told, Ending):
+            message = self._speaker.receive(until)
+            if isinstance(message, Ending):
                 return time.monotonic() + ENDING
-            self._lost = told if isinstance(told, LostWorker) else None
+            self._lost = message if isinstance(message, LostWorker) else None
         return 0.0
 
     # ---- the tree ----
@@ -167,7 +167,7 @@ class Collector(Generic[Kind]):
     # ---- time ----
 
     def _until(self, level: int) -> float:
-        """Who is farther from the leaves waits longer, or what others report of those they wait for comes too late."""
+        """Collectors farther from the leaves wait longer: nearer ones have yet to report which of theirs are silent."""
         return self._began + self._timeout * (HAND + 1 + level / PATIENCE)
 
     # ---- words ----
@@ -313,27 +313,27 @@ class Collector(Generic[Kind]):
             return self._until(self.level(self.place))
         return self._began + self._timeout * HAND if self._waits else self._reads_until
 
-    def _take(self, told: Union[BuildIds, Declared, CollectedPart[Kind], LostWorker]) -> None:
-        """What the reader tells: what it needs, what it was asked to parse, and then what it has found."""
-        if isinstance(told, LostWorker):
-            sentence = f"{self._whose(self.place)} does not answer: what reads there {told.reason}"
+    def _take(self, message: Union[BuildIds, Declared, CollectedPart[Kind], LostWorker]) -> None:
+        """Take a message of the reader: which files it needs, files that it has parsed, at last its findings."""
+        if isinstance(message, LostWorker):
+            sentence = f"{self._whose(self.place)} does not answer: what reads there {message.reason}"
             self._pieces[self.place] = CollectedPart(self._reading.kind(problems=(sentence,)))
             if self._asked:
                 self._hand_round(dict.fromkeys(self._asked))
-        elif isinstance(told, CollectedPart):
-            self._pieces[self.place] = told
-        elif isinstance(told, frozenset):
-            self._needs = told
-            self._need(told, self.place)
+        elif isinstance(message, CollectedPart):
+            self._pieces[self.place] = message
+        elif isinstance(message, frozenset):
+            self._needs = message
+            self._need(message, self.place)
         else:
-            self._asked -= told.keys()
-            self._hand_round(told)
+            self._asked -= message.keys()
+            self._hand_round(message)
 
     def _merged(self) -> CollectedPart[Kind]:
         pieces = [self._pieces[place] for place in sorted(self._pieces)]
         silent = [(child, self.last_behind(child)) for child in self.children() if child not in self._pieces]
         return CollectedPart(
-            merged(self._reading.kind, [piece.found for piece in pieces], self.size),
+            merged(self._reading.kind, [piece.findings for piece in pieces], self.size),
             max(piece.count for piece in pieces),
             next((piece.name for piece in pieces if piece.name), self._reading.name),
             (*silent, *(silence for piece in pieces for silence in piece.silent)),
@@ -343,9 +343,9 @@ class Collector(Generic[Kind]):
 
 def merged(kind: type[Kind], several: Sequence[Kind], collectors: int) -> Kind:
     """A node without a process of the job is worth a word only if no node has one."""
-    found = kind.merge(several)
-    if not found.is_read or collectors == 1:
-        return found
+    union = kind.merge(several)
+    if not union.is_read or collectors == 1:
+        return union
     if len([finding for finding in several if finding.is_read]) > 1:
-        found = found.with_how(EACH_AT_ITS_TIME)
-    return replace(found, problems=tuple(problem for problem in found.problems if NO_JOB.search(problem) is None))
+        union = union.with_how(EACH_AT_ITS_TIME)
+    return replace(union, problems=tuple(problem for problem in union.problems if NO_JOB.search(problem) is None))

@@ -75,16 +75,16 @@ class HostStreams:
     def __post_init__(self) -> None:
         self._heard = dict.fromkeys(range(self.size), time.monotonic())
 
-    def take(self, place: int, told: HostRound) -> None:
+    def take(self, place: int, host_round: HostRound) -> None:
         """Enter what a collector has told."""
         self._heard[place] = time.monotonic()
-        self.hosts[place] = told.host
-        if told.begins is not None:
-            self.begins[place] = told.begins
-        for when, notice in told.notices:
+        self.hosts[place] = host_round.host
+        if host_round.begins is not None:
+            self.begins[place] = host_round.begins
+        for when, notice in host_round.notices:
             self._count += 1
             heapq.heappush(self._held, (when, place, self._count, notice))
-        if told.is_over:
+        if host_round.is_over:
             self.over.add(place)
 
     def give_up(self) -> Iterator[str]:
@@ -163,11 +163,11 @@ class EventCollector:
         What its processes remember goes with the first message, so that no host's older events come after it.
         """
         self._say(HostRound(self._begun.host, begins, past(rounds)))
-        said = time.monotonic()
+        sent_at = time.monotonic()
         for notices in rounds:
-            if notices or time.monotonic() - said >= BEAT:
+            if notices or time.monotonic() - sent_at >= BEAT:
                 self._say(HostRound(self._begun.host, notices=timed(notices)))
-                said = time.monotonic()
+                sent_at = time.monotonic()
         self._say(HostRound(self._begun.host, is_over=True))
 
     def merged(
@@ -199,8 +199,8 @@ class EventCollector:
             pass
         self._speaker.close(time.monotonic() + ENDING)
 
-    def _say(self, told: HostRound) -> None:
-        self._speaker.send(ChannelMessage(0, TOLD, sealed(told)), time.monotonic() + self._timeout)
+    def _say(self, host_round: HostRound) -> None:
+        self._speaker.send(ChannelMessage(0, TOLD, sealed(host_round)), time.monotonic() + self._timeout)
 
     def _hear(self, streams: HostStreams) -> None:
         while first_of([self._speaker], 0.0) is not None:

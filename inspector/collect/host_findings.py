@@ -49,17 +49,17 @@ def together(several: Sequence[HostFindings]) -> tuple[frozenset[int], tuple[str
 
 
 def lacks(
-    findings: HostFindings, count: int, ranks: int, known: Iterable[int], gone: Mapping[int, Sequence[int]]
+    findings: HostFindings, count: int, ranks: int, reported: Iterable[int], gone: Mapping[int, Sequence[int]]
 ) -> Iterator[str]:
     """What a job of `count` processes and so many ranks lacks, in sentences, its problems among them.
 
-    `known` are the ranks that some process has reported, `gone` those that have left theirs, by the process where they
+    `reported` are the ranks of some process, `gone` those that have left theirs, by the process where they
     should be.
     """
     yield from missing(findings.processes, count)
     yield from findings.problems
     yield from elsewhere(gone, findings.processes)
-    yield from nowhere(ranks, known)
+    yield from nowhere(ranks, reported)
 
 
 def elsewhere(gone: Mapping[int, Sequence[int]], processes: frozenset[int]) -> Iterator[str]:

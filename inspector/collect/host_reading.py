@@ -33,7 +33,7 @@ class CollectedPart(Generic[Kind]):
     `jobs` are the names of those that were found where none was named.
     """
 
-    found: Kind
+    findings: Kind
     count: int = 0  # processes of the job
     name: str = ""
     silent: tuple[tuple[int, int], ...] = ()
@@ -59,7 +59,7 @@ class Reading(Generic[Kind]):
 
 
 def read(reading: Reading[Kind], whose: str, channel: Channel) -> None:
-    """Sends what it needs, parses what it is asked to, and once it is handed what others have parsed, what it finds."""
+    """Send which files it needs, parse the files of each order, and send its findings after the last order."""
     own, jobs = reading.kind(), frozenset[str]()
     try:
         members = members_meant(reading.job)

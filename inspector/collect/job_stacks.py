@@ -1,8 +1,8 @@
 """Stacks of all processes of a job, for very many ranks: `inspector stacks --mpi`.
 
 Takes the members that `pieglobalsfind.jobs.members` has found; reads each one's stacks and merges them. Of a rank only
-its number, its process and how often it had moved are kept, as packed numbers: of several processes that know it, the
-one where it is describes it.
+its number, its process and how often it had moved are kept, as packed numbers: if several processes know it,
+the one where it is describes it.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class StackFindings(HostFindings):
     def merge(cls, several: Sequence[StackFindings]) -> StackFindings:
         """One of all; each rank's stack is that of the process where it is."""
         processes, problems = together(several)
-        told = [(findings, findings.subject) for findings in several if findings.subject is not None]
-        if not told:
+        with_subject = [(findings, findings.subject) for findings in several if findings.subject is not None]
+        if not with_subject:
             return StackFindings(processes, problems)
-        tables = [subject.table for _, subject in told]
-        first = min((subject for _, subject in told), key=lambda subject: subject.table.process_index)
+        tables = [subject.table for _, subject in with_subject]
+        first = min((subject for _, subject in with_subject), key=lambda subject: subject.table.process_index)
         warnings = dict.fromkeys(text for table in tables for text in table.warnings)
-        kept = of_homes([findings for findings, _ in told])
+        kept = of_homes([findings for findings, _ in with_subject])
         places, missing = RankPlaces(), dict[int, str]()
         for findings in kept:
             places.extend(findings.places)
@@ -100,7 +100,7 @@ class StackFindings(HostFindings):
             problems + tuple(mixed(tables)),
             replace(
                 first,
-                taken=max(subject.taken for _, subject in told),
+                taken=max(subject.taken for _, subject in with_subject),
                 table=replace(first.table, warnings=tuple(warnings)),
             ),
             places,
@@ -185,17 +185,17 @@ def read_stacks(members: Members, way: Way, chosen: RankSet, with_runtime: bool)
             bool(ranks) and ranks[0].is_actor,
         )
 
-    told = [
+    results = [
         StackFindings(frozenset((member.index,)), (member.saying(result.sentence),))
         if isinstance(result, RanklensError)
         else result
         for member, result in read_together(members, way, of_process)
     ]
-    return StackFindings.merge([*told, StackFindings(problems=members.doubtful)])
+    return StackFindings.merge([*results, StackFindings(problems=members.doubtful)])
 
 
 def places_of(ranks: Sequence[Rank]) -> RankPlaces:
-    """Where a process has its ranks, and where those are that have left it."""
+    """Where a process's ranks are, also those that have left it."""
     return RankPlaces(
         array("q", (rank.rank for rank in ranks)),
         array("q", (moves << 1 | is_there for moves, is_there in map(strength, ranks))),
@@ -205,16 +205,16 @@ def places_of(ranks: Sequence[Rank]) -> RankPlaces:
 
 def of_homes(several: Sequence[StackFindings]) -> list[StackFindings]:
     """The same, each without the ranks that another one of them knows better."""
-    known: list[dict[int, int]] = []  # strengths by rank, of each
+    strengths: list[dict[int, int]] = []  # by rank, of each
     home: dict[int, int] = {}  # whose a rank is
     strange: dict[int, set[int]] = {}  # the ranks of each that another one knows better
     for place, findings in enumerate(several):
         own = dict(zip(findings.places.numbers, findings.places.strengths))
-        known.append(own)
+        strengths.append(own)
         contested = {} if home.keys().isdisjoint(own) else {rank: home[rank] for rank in own.keys() & home.keys()}
         home.update(dict.fromkeys(own, place))
         for rank, other in contested.items():
-            is_stronger = own[rank] > known[other][rank]
+            is_stronger = own[rank] > strengths[other][rank]
             strange.setdefault(other if is_stronger else place, set()).add(rank)
             home[rank] = place if is_stronger else other
     return [findings.without(frozenset(strange.get(place, ()))) for place, findings in enumerate(several)]

@@ -1,9 +1,9 @@
 """What stands between an MPI launcher and a collector that is to outlive the launcher's impatience.
 
-Where one process of a job dies, launchers kill all others (MPICH's Hydra, Open MPI), and what these know would be lost
-with them. So the process that was started only waits: the collector is in a session of its own, which such a launcher
-does not know, writes to the same standard output, and ends by itself in bounded time. Who interrupts or terminates the
-launcher means the collector as well.
+If one process of a job dies, launchers kill all others (MPICH's Hydra, Open MPI), and their findings would be lost. So
+the process that was started only waits. The collector is in a session of its own, which such a launcher does not know,
+writes to the same standard output, and ends by itself in bounded time. A signal that interrupts or terminates the
+launcher ends the collector as well.
 """
 
 from __future__ import annotations

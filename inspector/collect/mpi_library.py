@@ -1,8 +1,8 @@
 """Which MPI library mpi4py loads: that of the launcher which has started this process.
 
 Takes the environment that the launcher has made; chooses before mpi4py is imported. mpi4py's wheels look for names that
-MPICH's and Open MPI's own builds give; Debian's MPICH has another, for which this makes a link and starts this process
-again with that on LD_LIBRARY_PATH, which the loader reads but once.
+MPICH's and Open MPI's own builds give. Debian's MPICH has another name: this makes a link, and starts this process
+again with the link's folder on LD_LIBRARY_PATH, which the loader reads only once.
 """
 
 from __future__ import annotations

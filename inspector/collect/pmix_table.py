@@ -83,13 +83,13 @@ class LaunchedProcess:
 def launched_by(launcher: int) -> list[LaunchedProcess]:
     """All that a launcher tells of, by namespace and rank; raises `RanklensError` with the reason if it does not."""
     worker = Worker(partial(_tell, launcher), is_quiet=True)
-    told: Union[list[LaunchedProcess], str, LostWorker] = worker.receive(time.monotonic() + PATIENCE)
+    answer: Union[list[LaunchedProcess], str, LostWorker] = worker.receive(time.monotonic() + PATIENCE)
     worker.close()
-    if isinstance(told, LostWorker):
-        told = f"the process that asks it {told.reason}"
-    if isinstance(told, str):
-        raise RanklensError(f"launcher {launcher} gives no table of its processes by PMIx: {told}")
-    return sorted(told, key=lambda process: (process.namespace, process.rank))
+    if isinstance(answer, LostWorker):
+        answer = f"the process that asks it {answer.reason}"
+    if isinstance(answer, str):
+        raise RanklensError(f"launcher {launcher} gives no table of its processes by PMIx: {answer}")
+    return sorted(answer, key=lambda process: (process.namespace, process.rank))
 
 
 def _tell(launcher: int, channel: Channel) -> None:

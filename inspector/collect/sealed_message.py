@@ -20,9 +20,8 @@ from pieglobalsfind.machine.lookup import processor_of
 
 MAGIC = b"ranklens message "
 DIGEST = 16  # bytes
-OWN = {
-    of.partition(".")[0] for of in (__name__, RanklensError.__module__)
-}  # an installed package has a name of its own
+# An installed package has a name of its own.
+OWN = {module.partition(".")[0] for module in (__name__, RanklensError.__module__)}
 PLAIN = {
     *(("builtins", name) for name in ("tuple", "frozenset", "set", "bytearray")),
     *(("collections", name) for name in ("Counter", "OrderedDict", "deque")),
@@ -64,10 +63,10 @@ def opened(message: bytes, wanted: type[Wanted]) -> Wanted:
 @cache
 def _head() -> bytes:
     try:
-        of = version(PACKAGE)
+        number = version(PACKAGE)
     except PackageNotFoundError:  # a folder that has no version
-        of = "?"
-    return MAGIC + of.encode() + b"\n"
+        number = "?"
+    return MAGIC + number.encode() + b"\n"
 
 
 def _digest(content: Union[bytes, memoryview]) -> bytes:

@@ -39,7 +39,7 @@ from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import GroupMessage
 from ..analysis.wait_graph import Waits
 from ..job import stacks
-from ..job.job import Job, Subject, subject_of, with_waiting_calls
+from ..job.job import Job, Subject, ranks_at_home, subject_of, with_waiting_calls
 from ..job.processes import homes_of as job_homes
 from ..job.processes import read_together
 from ..job.reading import Way
@@ -102,10 +102,7 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
-    return with_waits_of(
-        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
-    )
+    return _merged(members, read_together(members, way, lambda job, _: process_of(job, pictures), True, handed))
 
 
 def read_waits(members: Members, way: Way) -> Findings:
@@ -113,14 +110,11 @@ def read_waits(members: Members, way: Way) -> Findings:
 
     def of_process(opened: Job, _: JobMember) -> ReadProcess:
         raw = with_waiting_calls(opened)
-        known = communicators(raw.target, raw.table)
-        job = replace(raw, table=of_world(raw.table, known))
-        return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=known)))
+        groups = communicators(raw.target, raw.table)
+        job = replace(raw, table=of_world(raw.table, groups))
+        return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=groups)))
 
-    read = read_together(members, way, of_process)
-    return with_waits_of(
-        _merged(members, read), [result for _, result in read if not isinstance(result, RanklensError)]
-    )
+    return _merged(members, read_together(members, way, of_process))
 
 
 def bare_report(job: Job) -> Report:
@@ -129,7 +123,8 @@ def bare_report(job: Job) -> Report:
 
 
 def _merged(members: Members, read: Sequence[tuple[JobMember, Union[ReadProcess, RanklensError]]]) -> Findings:
-    return merge([*(findings_of(*pair) for pair in read), Findings(problems=members.doubtful)])
+    findings = merge([*(findings_of(*pair) for pair in read), Findings(problems=members.doubtful)])
+    return with_waits_of(findings, [result for _, result in read if not isinstance(result, RanklensError)])
 
 
 def findings_of(member: JobMember, result: Union[ReadProcess, RanklensError]) -> Findings:
@@ -144,19 +139,12 @@ def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findi
     if findings.report is None or not processes:
         return findings
     homes = job_homes([process.job for process in processes])
-    table = subject_table(homes)
+    table = replace(next(iter(homes.values())).table, ranks=ranks_at_home(homes))
     waits = waits_of(table, findings.report.communicators, homes)
     load = load_of(process.job for process in processes)
     places = places_of(table, waits, homes)
     report = replace(findings.report, waits=waits, places=places, load=None if isinstance(load, Absent) else load)
     return replace(findings, report=report)
-
-
-def subject_table(homes: Mapping[int, Job]) -> RankTable:
-    """The ranks as their homes describe them, with peers as they are published."""
-    ranks = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
-    first = next(iter(homes.values())).table
-    return replace(first, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
 
 
 @dataclass(frozen=True)
@@ -170,11 +158,11 @@ class ReadProcess:
 def process_of(opened: Job, pictures: bool) -> ReadProcess:
     """What one process tells, without its waits: other processes may have a part in them."""
     raw = with_waiting_calls(opened)
-    known = communicators(raw.target, raw.table)
-    job = replace(raw, table=of_world(raw.table, known))
+    groups = communicators(raw.target, raw.table)
+    job = replace(raw, table=of_world(raw.table, groups))
     crash = crash_of(job)
     report = replace(
-        make_report(job), communicators=known, crashes=() if crash is None else (crash,), held=holders(job)
+        make_report(job), communicators=groups, crashes=() if crash is None else (crash,), held=holders(job)
     )
     if not pictures:
         return ReadProcess(raw, Findings(report=report))
@@ -182,7 +170,7 @@ def process_of(opened: Job, pictures: bool) -> ReadProcess:
 
 
 def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
-    """What one process tells, and its report, which is in it."""
+    """The findings of one process, and the report in them."""
     process = process_of(job, pictures)
     findings = with_waits_of(process.findings, [process])
     assert findings.report is not None
@@ -212,12 +200,12 @@ def merge(several: Sequence[Findings]) -> Findings:
 
 def _merge_calls(several: Sequence[Findings], reports: Sequence[Report]) -> GroupMessage:
     """Each rank's stack once, by the process where it is."""
-    told = [findings for findings in several if findings.calls.counts]
-    if len(told) == 1:
-        return told[0].calls
-    homes = homes_of(reports) if told else {}
+    walked = [findings for findings in several if findings.calls.counts]
+    if len(walked) == 1:
+        return walked[0].calls
+    homes = homes_of(reports) if walked else {}
     return stack_groups.merge(
-        findings.calls.without(_strangers(findings.report, homes)) for findings in told if findings.report is not None
+        findings.calls.without(_strangers(findings.report, homes)) for findings in walked if findings.report is not None
     ).message()
 
 
@@ -277,12 +265,12 @@ class WaitParts(TypedDict):
 
 def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
     """Of several processes that were not read together, only what was sure in one is, until `with_waits_of` says so."""
-    known = {number: ranks for report in reports for number, ranks in report.communicators.items()}
+    groups = {number: ranks for report in reports for number, ranks in report.communicators.items()}
     parts = [report.waits for report in reports if report.waits is not None]
-    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known, parts)
+    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, groups, parts)
     return {
         "waits": waits,
-        "communicators": known,
+        "communicators": groups,
         "crashes": tuple(crash for report in reports for crash in report.crashes),
         "places": {rank: place for report in reports for rank, place in report.places.items()},
         "held": tuple(dict.fromkeys(holder for report in reports for holder in report.held)),
@@ -294,8 +282,8 @@ def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
     homes: dict[int, tuple[Rank, Report]] = {}
     for report in reports:
         for rank in report.subject.table.ranks:
-            known = homes.get(rank.rank)
-            if known is None or strength(rank) > strength(known[0]):
+            best = homes.get(rank.rank)
+            if best is None or strength(rank) > strength(best[0]):
                 homes[rank.rank] = rank, report
     return homes
 
@@ -358,8 +346,8 @@ def _merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Au
     findings = [finding for audit, ranks in zip(several, own) for finding in audit.findings if finding.rank in ranks]
     alarms: dict[str, Alarm] = {}
     for alarm in (alarm for audit in several for alarm in audit.alarms):
-        known = alarms.get(alarm.object)
-        alarms[alarm.object] = alarm if known is None else both(known, alarm)
+        earlier = alarms.get(alarm.object)
+        alarms[alarm.object] = alarm if earlier is None else both(earlier, alarm)
     return Audit(
         tuple(sorted(findings, key=lambda finding: (finding.rank, finding.address))),
         counts,

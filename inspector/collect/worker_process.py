@@ -1,7 +1,7 @@
 """Work that may hang or die, in a process of its own: its outcome is a value, and no caller waits for ever.
 
-Takes a function that sends what it finds; gives what it has sent, or why nothing comes. Who starts it and it are of
-one program, so that what they send is pickled; it ends with who has started it.
+Takes a function that sends what it finds; gives what it has sent, or why nothing comes. Both processes run one
+program, so they send pickles. The process ends with the one that has started it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def work_and_end(work: Callable[[Channel], object], channel: Channel, starter: i
 
 
 def end_with(starter: int) -> None:
-    """This process ends when the one that has started it does, whatever it is doing then (prctl(2))."""
+    """End this process as soon as its parent ends, whatever it is doing then (prctl(2))."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != starter:
         os._exit(1)

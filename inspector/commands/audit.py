@@ -163,47 +163,47 @@ def variables_of(facts: Facts) -> list[Listed]:
 def _show_variables(facts: Facts, options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json is another form of the list than --tsv and --lines", "give one of them")
-    listeds = variables_of(facts)
+    variables = variables_of(facts)
     if options.tsv:
         print("\t".join(COLUMNS))
-    for one in listeds:
+    for variable in variables:
         if options.tsv:
-            print("\t".join(cell.replace("\t", " ") for cell in one.cells))
+            print("\t".join(cell.replace("\t", " ") for cell in variable.cells))
         elif options.lines:
-            print(one.note)
+            print(variable.note)
     if not (options.tsv or options.lines):
         screen = console()
         heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
         table = Listing(("variable", "type", "bytes", "declared", "storage", "written by", "address taken by"), (2,))
-        for one in listeds:
-            place = declared(one.file, one.line)
-            functions = (text(one.written_by), text(one.taken_by))
-            table.add((one.name, one.type, str(one.size), place, one.storage, *functions))
+        for variable in variables:
+            place = declared(variable.file, variable.line)
+            functions = (text(variable.written_by), text(variable.taken_by))
+            table.add((variable.name, variable.type, str(variable.size), place, variable.storage, *functions))
         screen.print(table)
-        _say_why_unknown(listeds, screen)
-    return 0 if listeds else 1
+        _say_why_unknown(variables, screen)
+    return 0 if variables else 1
 
 
-def _say_why_unknown(listeds: list[Listed], screen: Console) -> None:
-    for why in dict.fromkeys(one.written_by for one in listeds if isinstance(one.written_by, Absent)):
+def _say_why_unknown(variables: list[Listed], screen: Console) -> None:
+    for why in dict.fromkeys(variable.written_by for variable in variables if isinstance(variable.written_by, Absent)):
         hint = f" ({why.hint})" if why.hint else ""
         screen.print(Text(f"! ?: which functions is unknown, {harmless(why.reason)}{harmless(hint)}", style="bold red"))
 
 
-def _listed_as_json(found: Listed) -> dict[str, object]:
+def _listed_as_json(variable: Listed) -> dict[str, object]:
     def names(functions: Union[tuple[str, ...], Absent]) -> Optional[list[str]]:
         return None if isinstance(functions, Absent) else list(functions)
 
     return {
-        "name": found.name,
-        "type": found.type,
-        "size": found.size,
-        "file": found.file,
-        "line": found.line,
-        "storage": found.storage,
-        "language": found.language,
-        "written_by": names(found.written_by),
-        "address_taken_by": names(found.taken_by),
+        "name": variable.name,
+        "type": variable.type,
+        "size": variable.size,
+        "file": variable.file,
+        "line": variable.line,
+        "storage": variable.storage,
+        "language": variable.language,
+        "written_by": names(variable.written_by),
+        "address_taken_by": names(variable.taken_by),
     }
 
 
@@ -271,7 +271,7 @@ def notes(judged: list[Judgement]) -> Iterator[str]:
         yield f"note ({', '.join(names)}): {note} (--ranks N checks it)"
 
 
-def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
+def or_null(value: Union[str, int, Absent]) -> Union[str, int, None]:
     """For JSON, which says once why variables are not known: in `absent`."""
     return None if isinstance(value, Absent) else value
 
@@ -290,13 +290,13 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()
         ],
-        **({"listed": [_listed_as_json(one) for one in variables_of(facts)]} if with_list else {}),
+        **({"listed": [_listed_as_json(variable) for variable in variables_of(facts)]} if with_list else {}),
         "methods": [
             {
                 "method": judgement.method,
-                "verdict": known(judgement.verdict),
-                "private": known(judgement.private),
-                "shared": known(judgement.shared),
+                "verdict": or_null(judgement.verdict),
+                "private": or_null(judgement.private),
+                "shared": or_null(judgement.shared),
                 "diagnoses": [diagnosis_as_json(diagnosis) for diagnosis in judgement.diagnoses],
                 "notes": list(judgement.notes),
             }

@@ -116,7 +116,7 @@ def _run_collector(options: argparse.Namespace, pace: Pace) -> int:
     return status
 
 
-def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argparse.Namespace, asked: Asked) -> int:
+def show(heading: EventHeading, batches: Iterable[Sequence[Notice]], options: argparse.Namespace, asked: Asked) -> int:
     """Print events as they are told, and write the trace; returns the exit status."""
     if not heading.processes:
         raise TargetError(f"no process of {heading.name} reports events", "; ".join(heading.problems))
@@ -126,7 +126,7 @@ def show(heading: EventHeading, told: Iterable[Sequence[Notice]], options: argpa
     trace = chrome_trace.Trace(heading.name, {process.index: process.pid for process in heading.processes})
     events = 0
     try:
-        for notices in told:
+        for notices in batches:
             for notice in notices:
                 events += isinstance(notice, Event)
                 # Clocks since a host's start differ from host to host.

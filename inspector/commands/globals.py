@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         for global_values in on_ranks(read.globals, chosen)
         if matches(global_values, options.pattern, elements is not None)
     ]
-    global_valueses = [global_values for global_values in matching if is_wanted(global_values, options)]
+    shown = [global_values for global_values in matching if is_wanted(global_values, options)]
     for sentence, unknown in by_reason(read.chosen.unknown):
         print_error(
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
@@ -121,11 +121,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         subject = read.subject
         head = envelope(PART_SCHEMAS["globals"], harmless(subject.description), subject.how, subject.taken)
-        json.dump({**head, "globals": [global_as_json(value) for value in global_valueses]}, sys.stdout, indent=1)
+        json.dump({**head, "globals": [global_as_json(value) for value in shown]}, sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(read, matching, global_valueses, options)
-    return 0 if global_valueses else 1
+        show(read, matching, shown, options)
+    return 0 if shown else 1
 
 
 def read_nominal(read_values: Read, job: Job) -> Globals:
@@ -204,20 +204,20 @@ def which(options: argparse.Namespace) -> str:
     return f" {' '.join(words)}" if words else ""
 
 
-def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
+def summary_of(variables: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
     """How many of the variables that match differ between the ranks that are shown."""
     from ..output.global_tables import counted
 
     ranks = sorted(chosen)
     if len(ranks) == 1 < present:
-        return f"{len(global_valueses)} on rank {ranks[0]}; verdicts are about all ranks"
+        return f"{len(variables)} on rank {ranks[0]}; verdicts are about all ranks"
     if len(ranks) >= present:
-        return counted(global_valueses, "ranks")
-    return f"{counted(global_valueses, of_ranks(compact(ranks)))}; verdicts are about all ranks"
+        return counted(variables, "ranks")
+    return f"{counted(variables, of_ranks(compact(ranks)))}; verdicts are about all ranks"
 
 
 def show(
-    read: ReadGlobals, matching: list[GlobalValues], global_valueses: list[GlobalValues], options: argparse.Namespace
+    read: ReadGlobals, matching: list[GlobalValues], shown: list[GlobalValues], options: argparse.Namespace
 ) -> None:
     """Print as text how the matching globals compare, and the table of those that the options ask for."""
     from ..output.how import print_how
@@ -226,12 +226,8 @@ def show(
     screen = console(options.tsv)
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
-    summary = (
-        summary_of(matching, ranks, len(read.subject.present))
-        if global_valueses
-        else f"no global matches{which(options)}"
-    )
-    print_globals(Globals(tuple(global_valueses), read.globals.absent, read.globals.apart), summary, screen)
+    summary = summary_of(matching, ranks, len(read.subject.present)) if shown else f"no global matches{which(options)}"
+    print_globals(Globals(tuple(shown), read.globals.absent, read.globals.apart), summary, screen)
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:

@@ -83,12 +83,12 @@ def is_malformed(content: Content, merge: Callable[[Iterable[Content]], Content]
 
 def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
     """Raises `UsageError` for files of two jobs: equal numbers are other ranks there. Old files do not name theirs."""
-    for field, said in (("job", "job {}"), ("rank_count", "a job of {} ranks")):
-        known = [(name, content[field]) for name, content in zip(names, contents) if content.get(field)]
-        for name, value in known:
-            if value != known[0][1]:
-                first, other = (said.format(str(one)[:80]) for one in (known[0][1], value))
-                raise UsageError(f"{known[0][0]} is of {first}, {name} is of {other}", "merge files of one job")
+    for field, wording in (("job", "job {}"), ("rank_count", "a job of {} ranks")):
+        named = [(name, content[field]) for name, content in zip(names, contents) if content.get(field)]
+        for name, value in named:
+            if value != named[0][1]:
+                first, other = (wording.format(str(each)[:80]) for each in (named[0][1], value))
+                raise UsageError(f"{named[0][0]} is of {first}, {name} is of {other}", "merge files of one job")
 
 
 def show(merged: Content, kinds: set[str], as_json: bool) -> int:
@@ -244,16 +244,16 @@ def merge_reports(contents: Iterable[Content]) -> Content:
                 raise UsageError("the values are of too many sets of ranks", "merge fewer files")
     merged["ranks"] = [ranks[rank] for rank in sorted(ranks)]
     merged["payload"] = [payload[rank] for rank in sorted(payload)]
-    merged["globals"] = [_regrouped(one, values[key]) for key, one in variables.items() if key in values]
+    merged["globals"] = [_regrouped(variable, values[key]) for key, variable in variables.items() if key in values]
     return merged
 
 
-def knows_better(one: Content, known: Optional[Content]) -> bool:
+def knows_better(later: Content, earlier: Optional[Content]) -> bool:
     """Whether of two records of a rank the one that was taken later is right: of another process, only if it moved."""
-    if known is None:
+    if earlier is None:
         return True
-    old, new = (int(record.get("moves", 0)) for record in (known, one))
-    return new > old or (new == old and (one["state"] != MIGRATED_OUT or known["state"] == MIGRATED_OUT))
+    old, new = (int(record.get("moves", 0)) for record in (earlier, later))
+    return new > old or (new == old and (later["state"] != MIGRATED_OUT or earlier["state"] == MIGRATED_OUT))
 
 
 def enter_groups(values: RankValues, groups: Iterable[Content], reader: RankReader, here: list[Span]) -> None:
@@ -283,10 +283,10 @@ def _show_stacks(merged: Content) -> None:
         screen.print(Text(harmless(line)), soft_wrap=True)
     if len(merged["stacks"]) > 1:
         heading(screen, "Odd ones out", "the stacks that the fewest ranks have")
-        for one in merged["stacks"][: -ODD - 1 : -1]:
-            screen.print(Text(f"{of_ranks(one['ranks'])}: {harmless(way_to(one['calls']))}"), soft_wrap=True)
-    for one in merged["missing"]:
-        screen.print(Text(f"! {of_ranks(one['ranks'])}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
+        for group in merged["stacks"][: -ODD - 1 : -1]:
+            screen.print(Text(f"{of_ranks(group['ranks'])}: {harmless(way_to(group['calls']))}"), soft_wrap=True)
+    for row in merged["missing"]:
+        screen.print(Text(f"! {of_ranks(row['ranks'])}: {harmless(row['reason'])}", style="bold red"), soft_wrap=True)
 
 
 def way_to(calls: list[Content]) -> str:
@@ -308,8 +308,8 @@ def show_report(merged: Content) -> None:
     heading(screen, "Odd ones out", how)
     table = Listing(("variable", "ranks", "value"))
     rarest = [(RankReader(merged).spans(variable["groups"][-1]["ranks"]), variable) for variable in differing]
-    for ranks, one in sorted(rarest, key=lambda row: count(row[0])):
-        value = one["groups"][-1]["value"]
+    for ranks, variable in sorted(rarest, key=lambda row: count(row[0])):
+        value = variable["groups"][-1]["value"]
         shown = ranks_text(rank for span in ranks for rank in range(span.first, span.last + 1))
-        table.add((harmless(one["name"]), shown, harmless(value)[:80]))
+        table.add((harmless(variable["name"]), shown, harmless(value)[:80]))
     screen.print(table)

@@ -1,7 +1,7 @@
 """`inspector mpir`: parallel debuggers find the processes of a job whose launcher does not tell them, such as charmrun.
 
-Takes a job; finds its processes on this host, or on all by a launcher that tells tools by PMIx, and becomes `rankmpir`,
-which publishes them as MPIR has it. It reads nothing else of the job, and stops nothing.
+Takes a job; finds its processes on this host, or on all hosts if the launcher answers tools by PMIx. It becomes
+`rankmpir`, which publishes them as MPIR has it. It reads nothing else of the job, and stops nothing.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def by_launcher(job: str) -> list[str]:
     if own is None or launcher is None or identity(own) is not None:  # a registry knows better
         return []
     try:
-        told = pmix_table.launched_by(launcher)
+        launched = pmix_table.launched_by(launcher)
     except RanklensError as error:
         print_error("inspector", f"{error.sentence}: only this host's processes are published")
         return []
-    names = {process.namespace for process in told} if own == launcher else {by_pid[own].launch}
+    names = {process.namespace for process in launched} if own == launcher else {by_pid[own].launch}
     if len(names) > 1:
         raise UsageError(f"launcher {launcher} has started {len(names)} jobs", f"name one: {', '.join(sorted(names))}")
-    rows = [process for process in told if process.namespace in names]
+    rows = [process for process in launched if process.namespace in names]
     if any(identity(row.pid) for row in rows if is_here(row)) or any("@" in process.host for process in rows):
         return []
     return ["--while", str(launcher), *map(word_of, rows)] if rows else []

@@ -74,11 +74,11 @@ def _run_collector(options: argparse.Namespace) -> int:
 
     reading = whole_job.reading_of_report(options.job or "", bool(options.html))
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
-        if gathered.found is None:
+        if gathered.findings is None:
             return 0
-        report = whole_job.finished(gathered.found, gathered.name, gathered.count)
+        report = whole_job.finished(gathered.findings, gathered.name, gathered.count)
         options.job = options.job or gathered.name.partition(" ")[2]
-        return show_report(gathered.found, report, options)
+        return show_report(gathered.findings, report, options)
 
 
 def show_report(findings: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:

@@ -85,9 +85,9 @@ def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
 
     reading = job_stacks.reading(options.job or "", chosen, options.runtime)
     with collectors.gathered(reading, command.timeout_of(options)) as gathered:
-        if gathered.found is None:
+        if gathered.findings is None:
             return 0
-        subject, stacks = gathered.found.finished(gathered.name, gathered.count)
+        subject, stacks = gathered.findings.finished(gathered.name, gathered.count)
         print_warnings(subject)
         rankset.check(chosen, subject.table, several=True)
         return _print(subject, stacks, options)
@@ -152,9 +152,9 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
     homes = homes_of(job for job, _ in readings)
     subject = subject_of_all(members, [job for job, _ in readings], homes)
     rankset.check(chosen, subject.table, several=len(members.found) > 1)
-    told = {id(job): stacks for job, stacks in readings}
-    calls = {rank: told[id(job)].calls[rank] for rank, job in homes.items() if rank in told[id(job)].calls}
-    missing = {rank: told[id(job)].missing[rank] for rank, job in homes.items() if rank in told[id(job)].missing}
+    by_job = {id(job): stacks for job, stacks in readings}
+    calls = {rank: by_job[id(job)].calls[rank] for rank, job in homes.items() if rank in by_job[id(job)].calls}
+    missing = {rank: by_job[id(job)].missing[rank] for rank, job in homes.items() if rank in by_job[id(job)].missing}
     return subject, Stacks(calls, missing)
 
 

@@ -70,9 +70,9 @@ def _run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, whole_job  # late: only this needs them
 
     with collectors.gathered(whole_job.reading_of_waits(options.job or ""), command.timeout_of(options)) as gathered:
-        if gathered.found is None:
+        if gathered.findings is None:
             return 0
-        report = whole_job.finished(gathered.found, gathered.name, gathered.count)
+        report = whole_job.finished(gathered.findings, gathered.name, gathered.count)
         print_warnings(report.subject)
         assert report.waits is not None
         return _print(report.subject, report.waits, options)
@@ -104,8 +104,8 @@ def read_one(opened: Job) -> tuple[Job, Communicators]:
 
 def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
     """Of one process, or a file of one."""
-    job, known = read_one(opened)
-    return job, told(subject_of(job), known, dict.fromkeys(numbers(job), job))
+    job, groups = read_one(opened)
+    return job, with_world_ranks(subject_of(job), groups, dict.fromkeys(numbers(job), job))
 
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
@@ -113,14 +113,14 @@ def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
-    known = {number: ranks for _, ranks_there in read for number, ranks in ranks_there.items()}
-    return told(subject_of_all(members, jobs, homes), known, homes)
+    groups = {number: ranks for _, ranks_there in read for number, ranks in ranks_there.items()}
+    return with_world_ranks(subject_of_all(members, jobs, homes), groups, homes)
 
 
-def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
+def with_world_ranks(subject: Subject, groups: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
     """The waits, and the subject with peers as ranks of MPI_COMM_WORLD."""
-    waits = waits_of(subject.table, known, homes)
-    return replace(subject, table=of_world(subject.table, known)), waits
+    waits = waits_of(subject.table, groups, homes)
+    return replace(subject, table=of_world(subject.table, groups)), waits
 
 
 def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
@@ -165,34 +165,34 @@ def source(subject: Subject) -> str:
     return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
-def chain_sentences(found: Chains) -> Iterator[str]:
+def chain_sentences(all_chains: Chains) -> Iterator[str]:
     """What waits for what: cycles first, then roots, then who waits for these, near ones first."""
-    for root in found.roots:
+    for root in all_chains.roots:
         waits = "1 rank waits" if root.waiters == 1 else f"{root.waiters} ranks wait"
         where = f" in {root.call}" if root.call else ""
         yield f"{waits} for {of_ranks(compact(root.ranks))} in the end, {root.state or 'unknown'}{where}"
-    yield from (f"  {link.text}" for link in found.links[:MOST_LINKS])
-    if len(found.links) > MOST_LINKS:
-        yield f"  and {len(found.links) - MOST_LINKS} more groups of ranks: see --json"
+    yield from (f"  {link.text}" for link in all_chains.links[:MOST_LINKS])
+    if len(all_chains.links) > MOST_LINKS:
+        yield f"  and {len(all_chains.links) - MOST_LINKS} more groups of ranks: see --json"
 
 
-def sentences(found: Waits) -> Iterator[str]:
+def sentences(waits: Waits) -> Iterator[str]:
     """Yield what is found, worst first, one sentence each."""
-    for cycle, reason in found.unsure:
+    for cycle, reason in waits.unsure:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
-    if found.standstill:
-        waits = "waits" if len(found.standstill) == 1 else "wait"
-        ranks = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
-        yield f"standstill: {ranks} {waits}; only a message that is still on its way could let one go on"
-    yield from map(collective, found.collectives)
-    if found.of_any:
-        waits = "waits" if len(found.of_any) == 1 else "wait"
-        yield f"{of_ranks(compact(found.of_any))} {waits} for a message of any rank"
-    if found.untold:
-        waits, whose = ("waits", "its communicator") if len(found.untold) == 1 else ("wait", "their communicators")
-        waiting = f"which rank {of_ranks(compact(found.untold))} {waits} for"
+    if waits.standstill:
+        verb = "waits" if len(waits.standstill) == 1 else "wait"
+        ranks = f"{of_ranks(compact(waits.standstill))}, all that have not exited,"
+        yield f"standstill: {ranks} {verb}; only a message that is still on its way could let one go on"
+    yield from map(collective, waits.collectives)
+    if waits.of_any:
+        verb = "waits" if len(waits.of_any) == 1 else "wait"
+        yield f"{of_ranks(compact(waits.of_any))} {verb} for a message of any rank"
+    if waits.untold:
+        verb, whose = ("waits", "its communicator") if len(waits.untold) == 1 else ("wait", "their communicators")
+        waiting = f"which rank {of_ranks(compact(waits.untold))} {verb} for"
         yield f"{waiting} is not known: the members of {whose} can't be read"
-    yield from _without_arguments(found)
+    yield from _without_arguments(waits)
 
 
 def _without_arguments(waits: Waits) -> Iterator[str]:
@@ -218,27 +218,24 @@ def deadlock(ranks: tuple[int, ...]) -> str:
 
 def collective(operation: Collective) -> str:
     """`MPI_Barrier: entered by 0; missing: 1`, `MPI_Bcast: entered by 1; 0 is not in it, or has left it`."""
-    said = f"{operation.call}: entered by {compact(operation.inside)}"
+    words = f"{operation.call}: entered by {compact(operation.inside)}"
     others = [rank for rank in operation.lacking if rank not in operation.needed]
     if operation.needed:
-        said += f"; missing: {compact(operation.needed)}"
+        words += f"; missing: {compact(operation.needed)}"
     elif operation.of_all and not operation.lacking:
-        said += "; no rank known here is missing"
+        words += "; no rank known here is missing"
     gone = [rank for rank in operation.needed if rank in operation.exited]
     if gone:
-        said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
+        words += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
     if operation.needed and operation.of_all and operation.members is None:
-        said += " (if they belong to its communicator)"
+        words += " (if they belong to its communicator)"
     if others:
         be, have = ("is", "has") if len(others) == 1 else ("are", "have")
         belong = "" if operation.members is not None else " or its communicator"
-        said += f"; {compact(others)} {be} not in it{belong}, or {have} left it"
-    elsewhere = (
-        len(operation.members) - len(operation.inside) - len(operation.lacking) if operation.members is not None else 0
-    )
-    return (
-        f"{said}; {elsewhere} of its {len(operation.members or ())} ranks are in other processes" if elsewhere else said
-    )
+        words += f"; {compact(others)} {be} not in it{belong}, or {have} left it"
+    members = operation.members or ()
+    elsewhere = len(members) - len(operation.inside) - len(operation.lacking) if operation.members is not None else 0
+    return f"{words}; {elsewhere} of its {len(members)} ranks are in other processes" if elsewhere else words
 
 
 def as_json(subject: Subject, waits: Waits) -> dict[str, object]:

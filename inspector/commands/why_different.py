@@ -162,8 +162,8 @@ def show(subject: Subject, difference: Difference) -> None:
 def as_json(subject: Subject, difference: Difference) -> dict[str, object]:
     """Return the differences as JSON has them."""
 
-    def calls(some: Sequence[Call]) -> list[dict[str, object]]:
-        return [{"function": call.function, "file": call.file, "line": call.line} for call in some]
+    def calls(stack: Sequence[Call]) -> list[dict[str, object]]:
+        return [{"function": call.function, "file": call.file, "line": call.line} for call in stack]
 
     return {
         **envelope(SCHEMA, harmless(subject.description), subject.how, subject.taken),

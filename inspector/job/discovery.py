@@ -1,7 +1,6 @@
-"""What shows ranks without a registry: the words of their runtime that are read for them.
+"""Which words of a runtime tell about its ranks, where it publishes no registry.
 
-Takes a `Job`; finds its ranks once more, and what they wait for, and gives the places that were read for that. It keeps
-no bytes.
+Takes a `Job`; finds its ranks once more, and what they wait for; gives the addresses that it read. It keeps no bytes.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class EventProcess:
 
 @dataclass(frozen=True)
 class EventHeading:
-    """Of which job events are told, how many processes it has, which of them are followed, and what is amiss."""
+    """A job's name, the number of its processes, the processes that are followed, and what is amiss."""
 
     name: str
     count: int
@@ -158,8 +158,8 @@ class JobEvents:
         old = [index for index, entry in enumerate(held) if entry[0] <= self._before or entry[3] >= OLDEST]
         end = old[-1] + 1 if old else 0
         self._held, self._before = held[end:], now
-        for *_, one in held[:end]:
-            yield one
+        for *_, notice in held[:end]:
+            yield notice
 
     def rest(self) -> Iterator[Notice]:
         """What is held back still."""

@@ -197,6 +197,13 @@ def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), taken, handed or {})
 
 
+def ranks_at_home(homes: Mapping[int, Job]) -> tuple[Rank, ...]:
+    """Each rank as its home describes it, in the order of `homes`."""
+    jobs = {id(job): job for job in homes.values()}
+    ranks = {key: {rank.rank: rank for rank in job.table.ranks} for key, job in jobs.items()}
+    return tuple(ranks[id(job)][number] for number, job in homes.items())
+
+
 def running_process(target: Target) -> Optional[LiveTarget]:
     """The process that runs while a target of it is looked at, None for one that stands still and for files."""
     if isinstance(target, PausedTarget):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.jobs.members import JobMember, Members, strength
-from pieglobalsfind.model import Rank
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import print_error
@@ -24,7 +23,7 @@ from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.ptrace import Standstill
 
 from ..terminal.text import of_ranks
-from .job import Job, Subject, checked, job_of, subject_of
+from .job import Job, Subject, checked, job_of, ranks_at_home, subject_of
 from .reading import UNPAUSED, Way, prepared, print_stop
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def read_each(
         job, result = value
         results.append(result)
         warnings += [member.saying(warning) for warning in job.table.warnings]
-    for one in (*dict.fromkeys(warnings), *members.problems):
-        print_error("inspector", one)
+    for sentence in (*dict.fromkeys(warnings), *members.problems):
+        print_error("inspector", sentence)
     if not results:
         raise RanklensError(f"no process of {members.name} can be read")
     return results
@@ -68,7 +67,7 @@ def read_together(
 ) -> list[tuple[JobMember, Read[Value]]]:
     """What `read` makes of each process: at one moment, unless the way is to stop none, or they are in files."""
 
-    def one(target: Target, member: JobMember) -> Read[Value]:
+    def read_one(target: Target, member: JobMember) -> Read[Value]:
         try:
             with checked(job_of(target, handed)) as job:
                 return read(job, member)
@@ -80,12 +79,12 @@ def read_together(
     together: dict[JobMember, Read[Value]] = {}
     if live and way.freeze:
         with _frozen(members.name, [target for _, target in live]) as frozen:
-            together = {member: one(target, member) for (member, _), target in zip(live, frozen)}
+            together = {member: read_one(target, member) for (member, _), target in zip(live, frozen)}
     elif live and not way.nonblocking:
-        together = _paused(live, one, with_data)
+        together = _paused(live, read_one, with_data)
     for member, target in opened:
         if member not in together:
-            together[member] = target if isinstance(target, RanklensError) else one(target, member)
+            together[member] = target if isinstance(target, RanklensError) else read_one(target, member)
     return [(member, together[member]) for member, _ in opened]
 
 
@@ -97,7 +96,7 @@ def _opened(member: JobMember) -> Union[Target, RanklensError]:
 
 
 def _paused(
-    live: Sequence[tuple[JobMember, LiveTarget]], one: Callable[[Target, JobMember], Read[Value]], with_data: bool
+    live: Sequence[tuple[JobMember, LiveTarget]], read_one: Callable[[Target, JobMember], Read[Value]], with_data: bool
 ) -> dict[JobMember, Read[Value]]:
     """What was read of those that could be stopped; without the others."""
     together: dict[JobMember, Read[Value]] = {}
@@ -110,7 +109,7 @@ def _paused(
             planned.append((member, plan))
 
     def read_all(paused: Sequence[PausedTarget]) -> None:
-        together.update({member: one(target, member) for (member, _), target in zip(planned, paused)})
+        together.update({member: read_one(target, member) for (member, _), target in zip(planned, paused)})
 
     try:
         if planned:
@@ -150,9 +149,9 @@ def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
     return {number: best[number][1] for number in sorted(best)}
 
 
-def nowhere(count: int, known: Iterable[int]) -> Iterator[str]:
+def nowhere(count: int, present: Iterable[int]) -> Iterator[str]:
     """A sentence about those of `count` ranks that no process has: not read, or on their way between processes."""
-    lacking = set(range(min(count, MOST_RANKS))).difference(known)
+    lacking = set(range(min(count, MOST_RANKS))).difference(present)
     if lacking:
         yield f"no process shows {of_ranks(compact(lacking))}"
 
@@ -162,6 +161,4 @@ def subject_of_all(members: Members, jobs: Sequence[Job], homes: dict[int, Job])
     subject = subject_of(jobs[0])
     for sentence in nowhere(subject.table.rank_count, homes):
         print_error("inspector", sentence)
-    ranks: dict[int, dict[int, Rank]] = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in jobs}
-    table = replace(subject.table, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
-    return replace(subject, description=members.name, table=table)
+    return replace(subject, description=members.name, table=replace(subject.table, ranks=ranks_at_home(homes)))

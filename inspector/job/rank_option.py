@@ -61,8 +61,8 @@ def among(job: Job, wanted: RankSet) -> Chosen:
         return call.function if call is not None else ""
 
     table = with_waiting_calls(job).table if rankset.asks_for_states(wanted) else job.table
-    found = rankset.among(wanted, table, function_of)
-    return Chosen(found, {rank: why for rank, why in unknown.items() if rank not in found})
+    chosen = rankset.among(wanted, table, function_of)
+    return Chosen(chosen, {rank: why for rank, why in unknown.items() if rank not in chosen})
 
 
 def of_one(job: Job, wanted: RankSet) -> Chosen:

@@ -65,7 +65,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
 
 
 def explained(target: Target, error: RanklensError) -> RanklensError:
-    """What to do about a process without ranks, if it has started those that have them."""
+    """The error of a process without ranks; it names the job if the process has started one."""
     if isinstance(error, NotVirtualizedError) and isinstance(target, LiveTarget):
         from pieglobalsfind.jobs.members import launcher_error
 

@@ -1,4 +1,4 @@
-"""What a load balancer would do: which ranks it would move to which processing element, and what that would send.
+"""What a load balancer would do: which ranks it would move where, and how many bytes that would send.
 
 Two strategies of the literature: `greedy` deals all ranks out again, the heaviest first, each to the element that has
 least (longest processing time first); `refine` takes ranks from elements above the mean, and only as many as are

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.ampi.balancer import read_balancer
-from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, read_load
+from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, plus, read_load
 from pieglobalsfind.decoders.registry.load import RankLoad as CountedRank
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import strength
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank
 
 from ..job.job import Job, running_process
-from .loads import COUNTED, THREADS, ElementLoad, Loads, Place, RankLoad, Seconds, Traffic, known, plus
+from .loads import COUNTED, THREADS, ElementLoad, Loads, Place, RankLoad, Seconds, Traffic, measured
 from .processor_time import processor_seconds
 
 HOW_COUNTED = "as the runtime counts since the ranks began"
@@ -82,7 +82,7 @@ def _counted(processes: Sequence[ProcessCounts]) -> Loads:
                 _add_traffic(traffic, rank, notes)
     elements = tuple(_element(each, counts, index) for each, counts in counted for index in range(len(counts.elements)))
     ranks = tuple(_rank(each, rank, busy[rank.rank]) for each, rank in _homes(processes) if rank.rank in busy)
-    seconds = max(known(element.elapsed for element in elements), default=0.0)
+    seconds = max(measured(element.elapsed for element in elements), default=0.0)
     notes += _notes(elements, ranks)
     how = next((counts.how for _, counts in counted if counts.how), HOW_COUNTED)
     return Loads(COUNTED, how, seconds, ranks, elements, nothing or traffic, tuple(dict.fromkeys(notes)))
@@ -134,7 +134,7 @@ def _add_traffic(traffic: dict[tuple[int, int], Traffic], rank: CountedRank, not
 
 
 def _notes(elements: Sequence[ElementLoad], ranks: Sequence[RankLoad]) -> Iterable[str]:
-    if any(seconds > 0 for seconds in known(element.undivided for element in elements)):
+    if any(seconds > 0 for seconds in measured(element.undivided for element in elements)):
         yield (
             "ranks that poll took turns without a reading of the clock: that time is not divided among them; "
             "`rankrun --exact-load` divides it"

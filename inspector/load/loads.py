@@ -136,7 +136,7 @@ def between(before: Loads, after: Loads, seconds: float) -> Loads:
 
     AMPI's balancers clear what they have counted: then only what came afterwards is known.
     """
-    if sum(known(rank.busy for rank in after.ranks)) < sum(known(rank.busy for rank in before.ranks)) / 2:
+    if sum(measured(rank.busy for rank in after.ranks)) < sum(measured(rank.busy for rank in before.ranks)) / 2:
         return replace(after, seconds=seconds, notes=(*after.notes, CLEARED))
     earlier = {rank.rank: rank for rank in before.ranks}
     elements = {element.place: element for element in before.elements}
@@ -187,16 +187,9 @@ def _less(after: Union[Number, Absent], before: Union[Number, Absent]) -> Union[
 # ---- sums ----
 
 
-def known(values: Iterable[Seconds]) -> list[float]:
+def measured(values: Iterable[Seconds]) -> list[float]:
     """Those that are known."""
     return [value for value in values if not isinstance(value, Absent)]
-
-
-def plus(first: Seconds, second: Seconds) -> Seconds:
-    """The sum, or why it can't be had."""
-    if isinstance(first, Absent):
-        return first
-    return second if isinstance(second, Absent) else first + second
 
 
 # ---- JSON ----

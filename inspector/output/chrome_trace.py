@@ -1,8 +1,8 @@
 """Events in the Trace Event Format, which Perfetto and chrome://tracing open.
 
 Takes notices in the order of time; writes one JSON object: a process of the job is a process of the trace, a rank is a
-thread of it, its stay there a slice, and each migration a slice of its own from which a flow leads to the stay that it
-ends in. What began before the first event or goes on after the last is drawn to there, and says so.
+thread of it, and its stay there a slice. Each migration is a slice, too, and a flow leads from it to the next stay.
+What began before the first event, or goes on after the last, is drawn to there, and says so.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class TraceDrawing:
             self._moving[event.rank] = event, self._flows
 
     def _slice(self, name: str, category: str, event: Event, start: int, end: int, **arguments: object) -> Row:
-        told = {key: value for key, value in arguments.items() if value is not False}
-        told.update(processing_element=event.processing_element, moves=event.moves)
-        row = self._row("X", name, event, start, dur=max(0, end - start) / 1000, args=told)
+        details = {key: value for key, value in arguments.items() if value is not False}
+        details.update(processing_element=event.processing_element, moves=event.moves)
+        row = self._row("X", name, event, start, dur=max(0, end - start) / 1000, args=details)
         return {**row, "cat": category}
 
     def _row(self, phase: str, name: str, event: Event, when: int, **more: object) -> Row:

@@ -34,39 +34,37 @@ def print_globals(report: Report, console: Console) -> None:
     from ..analysis.global_values import differing
     from ..analysis.outliers import by_rarity
 
-    global_valueses = by_rarity(differing(report.globals))
+    variables = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
     print_apart(report.globals, "inspector globals --all", console)
     print_shared(report.globals, console)
-    if not global_valueses:
+    if not variables:
         return
     table = Listing(("variable", "declared", "type", "ranks", "value"), below=(3, 4))
-    for global_values in global_valueses:
+    for global_values in variables:
         add_global(table, global_values, console)
     console.print(table)
 
 
-def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
+def counted(variables: Sequence[GlobalValues], among: str) -> str:
     """How many differ between the ranks, are equal, or are not known."""
-    if global_valueses and all(
-        sum(len(group.ranks) for group in global_values.groups) == 1 for global_values in global_valueses
-    ):
-        return f"{len(global_valueses)} on the only rank, with none to compare them with"
-    differing, known = (
-        sum(global_values.differs for global_values in global_valueses),
-        sum(global_values.is_known for global_values in global_valueses),
+    if variables and all(sum(len(group.ranks) for group in global_values.groups) == 1 for global_values in variables):
+        return f"{len(variables)} on the only rank, with none to compare them with"
+    differing, readable = (
+        sum(global_values.differs for global_values in variables),
+        sum(global_values.is_known for global_values in variables),
     )
     partly = sum(
         bool(global_values.uncompared)
-        for global_values in global_valueses
+        for global_values in variables
         if global_values.is_known and not global_values.differs
     )
-    unread = f"; {len(global_valueses) - known} can't be read" if known < len(global_valueses) else ""
+    unread = f"; {len(variables) - readable} can't be read" if readable < len(variables) else ""
     uncompared = f"; {partly} not compared" if partly else ""
-    equal = known - differing - partly
+    equal = readable - differing - partly
     differ, are = "differs" if differing == 1 else "differ", "is" if equal == 1 else "are"
-    return f"{differing} of {len(global_valueses)} {differ} between {among}; {equal} {are} equal{uncompared}{unread}"
+    return f"{differing} of {len(variables)} {differ} between {among}; {equal} {are} equal{uncompared}{unread}"
 
 
 def print_apart(variables: Globals, how: str, console: Console) -> None:

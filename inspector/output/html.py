@@ -257,11 +257,11 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
         sizes = " to ".join(dict.fromkeys(map(byte_count, (unused[0], unused[-1]))))
         caption = f"Ranks with the same sizes have one bar. Without the unused part of their stacks, {sizes} of each."
     rows = []
-    for one in payload:
-        known = {name: getattr(one, name) for name in names}
-        if one.is_stack_unknown:
-            known["stack_used"] = 0
-        rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
+    for image in payload:
+        parts = {name: getattr(image, name) for name in names}
+        if image.is_stack_unknown:
+            parts["stack_used"] = 0
+        rows.append((image.rank, [(name.replace("_", " "), size) for name, size in parts.items()]))
     unknown = {sizes.rank: sizes.stack_used for sizes in payload if sizes.is_stack_unknown}
     if unknown:
         caption += " Hatched, outside the scale: a stack whose used part is unknown."
@@ -352,7 +352,7 @@ def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit
 
 def place_of(call: Call, same: Iterable[Call]) -> str:
     """`heat.c:41`, with several lines `heat.c:41,44`: where those of one function are."""
-    lines = sorted({one.line for one in same if one.line and one.file == call.file})
+    lines = sorted({other.line for other in same if other.line and other.file == call.file})
     numbers = ",".join(map(str, lines[:MOST_LINES])) + (",..." if len(lines) > MOST_LINES else "")
     return call.file.rpartition("/")[2] + (f":{numbers}" if numbers else "")
 

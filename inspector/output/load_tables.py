@@ -15,7 +15,7 @@ from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import compact
 
 from ..load.balance import Proposal
-from ..load.loads import SAMPLED, ElementLoad, Loads, Matrix, Place, RankLoad, Traffic, known, received_by, sent_by
+from ..load.loads import SAMPLED, ElementLoad, Loads, Matrix, Place, RankLoad, Traffic, measured, received_by, sent_by
 from ..load.sampling_error import surely_exceeds
 from ..terminal.text import byte_count, harmless, of_ranks
 from .listing import Listing
@@ -82,7 +82,7 @@ def _or_zero(value: Union[float, Absent]) -> float:
 
 def mean_busy(loads: Loads) -> Optional[float]:
     """The ranks' mean, None if no rank's time is known."""
-    times = known(rank.busy for rank in loads.ranks)
+    times = measured(rank.busy for rank in loads.ranks)
     return sum(times) / len(times) if times else None
 
 

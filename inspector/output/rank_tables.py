@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -27,21 +26,18 @@ from .tables import (
     size_text,
 )
 
-if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
-    pass
 
-
-def print_ranks(found: Sequence[Holding], console: Console) -> None:
+def print_ranks(held: Sequence[Holding], console: Console) -> None:
     """Ranks of the same state in one row; what differs from rank to rank as its range."""
-    published = all(holding.rank.evidence.tier == "registry" for holding in found)
+    published = all(holding.rank.evidence.tier == "registry" for holding in held)
     how = "state as the runtime publishes it" if published else "state as far as it can be found"
-    tiers = {holding.rank.evidence.tier for holding in found}
+    tiers = {holding.rank.evidence.tier for holding in held}
     heading(console, "Ranks", f"found by {tiers.pop()}, {how}" if len(tiers) == 1 else how)
-    numbers = {holding.rank.rank: holding for holding in found}
-    rows = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in found)
+    numbers = {holding.rank.rank: holding for holding in held}
+    rows = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in held)
     if len(rows) > MOST_RANK_ROWS and not has_records(console):
-        rows = by_cells((holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in found)
-    is_mixed = len({holding.rank.evidence.tier for holding in found}) > 1
+        rows = by_cells((holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in held)
+    is_mixed = len({holding.rank.evidence.tier for holding in held}) > 1
     tier = ("found by",) if is_mixed else ()
     table = Listing(("ranks", "state", "waits in", "element", *tier, "switches", "memory"))
     for cells, ranks in rows.items():
@@ -51,15 +47,15 @@ def print_ranks(found: Sequence[Holding], console: Console) -> None:
         table.add((ranks_cell(ranks, console), *(cells if is_mixed else cells[:-1]), switches, memory))
     console.print(table)
     for (note,), ranks in by_cells(
-        (holding.rank.rank, (note,)) for holding in found for note in holding.unknown
+        (holding.rank.rank, (note,)) for holding in held for note in holding.unknown
     ).items():
         console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(note)}", style="dim"))
 
 
-def print_memory(found: Sequence[Holding], console: Console) -> None:
+def print_memory(held: Sequence[Holding], console: Console) -> None:
     """Bytes by category; ranks that hold the same in one row."""
     heading(console, "Memory", "of each rank's image, by category")
-    images = [(holding.rank.rank, holding.memory) for holding in found if not isinstance(holding.memory, Absent)]
+    images = [(holding.rank.rank, holding.memory) for holding in held if not isinstance(holding.memory, Absent)]
     shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
     rows = [(rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images]
     print_sizes([name.replace("_", " ") for name in shown], rows, console)

@@ -74,10 +74,10 @@ def summary(subject: Subject) -> str:
     return f"{count}, privatized by {method}, runtime {harmless(table.runtime)}"
 
 
-def _print_diagnoses(diagnosises: Sequence[Diagnosis], console: Console) -> None:
+def _print_diagnoses(diagnoses: Sequence[Diagnosis], console: Console) -> None:
     from ..analysis.diagnoses import RISK
 
-    for diagnosis in diagnosises:
+    for diagnosis in diagnoses:
         console.print(
             Text(
                 harmless(f"! {diagnosis.id}: {diagnosis.cause}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional, Union
 
 from rich.console import Console
 from rich.text import Text
@@ -13,9 +13,6 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..terminal.text import byte_count
 from .listing import Listing
-
-if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
-    pass
 
 LONGEST_RANKS = 30
 MOST_RANK_ROWS = 24
@@ -44,15 +41,15 @@ def ranks_cell(ranks: Iterable[int], console: Console) -> str:
 
 def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
     """`7`, or `3 to 12` of several; `?` if one of them can't be had."""
-    known = [value for value in values if not isinstance(value, Absent)]
-    if len(known) < len(values) or not known:
+    numbers = [value for value in values if not isinstance(value, Absent)]
+    if len(numbers) < len(values) or not numbers:
         return "?"
-    low, high = wording(min(known)), wording(max(known))
+    low, high = wording(min(numbers)), wording(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 
 def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]], console: Console) -> None:
-    """A column for each name, or, where a terminal is too narrow for that, all in one that is folded."""
+    """A column for each name; if the terminal is too narrow, one folded column for all."""
     wide = console.width >= WIDE
     table = Listing(("ranks", *names), range(1, len(names) + 1)) if wide else Listing(("ranks", "of which"))
     for cells, ranks in by_cells(rows).items():

@@ -84,7 +84,7 @@ def chains(table: RankTable, waits: Waits) -> Chains:
 
 
 def _ends(peers: Mapping[int, int], cycle: set[int]) -> dict[int, tuple[int, int]]:
-    """By rank, where its chain ends, in a cycle or at a rank that waits for no single one, and how many steps away."""
+    """By rank, the end of its chain (in a cycle, or a rank that waits for no single rank), and the steps to it."""
     ends = {rank: (rank, 0) for rank in cycle}
     for rank in peers:
         path: dict[int, None] = {}

@@ -92,8 +92,8 @@ def _grouped_parts(waits: Waits, chains: Chains) -> list[tuple[tuple[int, ...], 
     parts += [((rank,), CYCLE) for rank in sorted(cycle)]
     roots = [tuple(rank for rank in root.ranks if rank not in cycle) for root in chains.roots]
     parts += [(ranks, ROOT) for ranks in roots if ranks]
-    known = {rank for ranks, _ in parts for rank in ranks}
-    return parts + [((peer,), ROOT) for peer in sorted(set(waits.peers.values()) - known)]
+    drawn = {rank for ranks, _ in parts for rank in ranks}
+    return parts + [((peer,), ROOT) for peer in sorted(set(waits.peers.values()) - drawn)]
 
 
 def _levels(count: int, edges: Mapping[tuple[int, int], str], roots: Sequence[int]) -> list[int]:

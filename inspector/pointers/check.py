@@ -40,9 +40,9 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
         for index, (stale, total) in comparison.relocated.items():
             if stale:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
-    alarms_told = tuple(alarm(job, *item) for item in alarms.items())
+    all_alarms = tuple(alarm(job, *item) for item in alarms.items())
     absent = (*what_is_unknown(originals), *own.libc.unknown())
-    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), alarms_told, changed, absent, tuple(own.unread))
+    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), all_alarms, changed, absent, tuple(own.unread))
 
 
 def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:

@@ -11,7 +11,8 @@ import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
+from pieglobalsfind.model import Absent, Rank, Rebase, Redirect
+from pieglobalsfind.ranks.variable_address import has_copy
 from pieglobalsfind.targets.ranges import merged
 
 from .evidence import MANGLED, PROVEN, Ground
@@ -34,11 +35,6 @@ class CopiedRange:
     def moved(self, value: int) -> Optional[int]:
         """Return an address in the copy for one in the original, or None."""
         return value + self.shift if self.start <= value <= self.end else None
-
-
-def has_copy(rank: Rank, elf_object: Object) -> bool:
-    """Libraries have none under `fs`, for instance."""
-    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
 
 
 class Comparison:
@@ -155,14 +151,14 @@ class Comparison:
 
     # ---- words that came later ----
 
-    def _judge_changed(self, part: ScannedPart, start: int, data: bytes, known: set[int]) -> None:
+    def _judge_changed(self, part: ScannedPart, start: int, data: bytes, unchanged: set[int]) -> None:
         parts = merged((*part.held, *held_in(self._target, start, len(data))))
         for first, piece in changed_pieces(part.data, data, parts):
             for at, new in words_in(piece, self.ranges):
-                if at < BLOCK and first + at not in known:
+                if at < BLOCK and first + at not in unchanged:
                     self._judge_later(part, start, first + at, new)
             for at, place in self._originals.demangled(piece, start + first):
-                if at < BLOCK and first + at not in known and self.names_original(place):
+                if at < BLOCK and first + at not in unchanged and self.names_original(place):
                     values = word(part.data, first + at), word(data, first + at)
                     self._add_mangled(part, start, first + at, place, values)
 

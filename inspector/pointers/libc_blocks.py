@@ -1,8 +1,8 @@
 """The blocks between two places of a heap of the GNU C library, by the words that its allocator keeps between them.
 
 Takes a target; walks from block to block once (glibc, malloc/malloc.c: before each block its size and three flags), and
-believes nothing unless all words agree. What it keeps is where each piece of the walk began, so that a heap of many
-gigabytes takes a few megabytes here; the blocks of a piece are walked again when one of them is asked for.
+believes nothing unless all words agree. It keeps only where each piece of the walk began, a few megabytes for a
+heap of many gigabytes; a caller that asks for a block has its piece walked again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The heaps of the GNU C library: one for all ranks, which has what they allocate where `malloc` is libc's.
+"""The heaps of the GNU C library: all ranks allocate from them, unless their `malloc` is another one.
 
 Takes a target and the memory that is ranks' own; finds heaps by the allocator's own words (libc_blocks.py). Those of
-threads begin at multiples of 64 MiB (arena.c). A heap is believed only if all its words agree. It knows nothing of
-whose a block is, and keeps no bytes.
+threads begin at multiples of 64 MiB (arena.c). A heap is believed only if all its words agree. It does not
+know which rank owns a block, and keeps no bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import PIECE, MemoryMapping, Target, populated, read_or_none
+from pieglobalsfind.targets.ranges import merged
 
 from ..terminal.progress import begin, through
 from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, WalkSpan, chain_of
@@ -116,7 +117,7 @@ class LibcHeap:
 
 def mappings_of_libc(target: Target, own: Iterable[tuple[int, int]]) -> list[MemoryMapping]:
     """Return the mappings in which libc's allocator may have blocks: no rank has anything of its `own` there."""
-    parts = joined(own)
+    parts = merged(own)
     return [mapping for mapping in target.maps() if is_anonymous(mapping) and not is_own(mapping, parts)]
 
 
@@ -125,17 +126,6 @@ def is_own(mapping: MemoryMapping, own: Sequence[tuple[int, int]]) -> bool:
     index = bisect_right(own, (mapping.start, 1 << 64))
     before, following = own[max(index - 1, 0) : index], own[index : index + 1]
     return any(end > mapping.start for _, end in before) or any(start < mapping.end for start, _ in following)
-
-
-def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ascending, those that overlap as one."""
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted(ranges):
-        if spans and start <= spans[-1][1]:
-            spans[-1] = spans[-1][0], max(end, spans[-1][1])
-        else:
-            spans.append((start, end))
-    return spans
 
 
 def wholes(left: Sequence[MemoryMapping]) -> Iterator[tuple[int, MemoryMapping]]:

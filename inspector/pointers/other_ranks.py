@@ -78,8 +78,8 @@ class OtherRanks:
         """
         owner = self._owner(comparison, word.value)
         verdict = ANOTHER_RANKS if ground.is_pointer else ground.kind
-        is_told = ground.is_pointer or (place != STACK and ground.kind not in (NO_POINTER, MANGLED))
-        if owner is not None and is_told:
+        is_reported = ground.is_pointer or (place != STACK and ground.kind not in (NO_POINTER, MANGLED))
+        if owner is not None and is_reported:
             where = place, word.address - start, word.address
             yield self._finding(comparison, where, (word.value, word.value), owner, verdict, ground)
 

@@ -122,8 +122,8 @@ class ProgramFile:
 
     def symbol(self, relocation: Relocation) -> Optional[DynamicSymbol]:
         """What a relocation names; None if it names none, or none that the table has."""
-        known = 0 < relocation.symbol < len(self.symbols)
-        return self.symbols[relocation.symbol] if known else None
+        is_named = 0 < relocation.symbol < len(self.symbols)
+        return self.symbols[relocation.symbol] if is_named else None
 
     def relocations(self) -> Iterator[Relocation]:
         """Every dynamic relocation: RELR, REL, RELA, then those of the PLT, each place once."""

@@ -60,17 +60,17 @@ def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterat
     with_elements = (place for place, variable in placed.items() if not isinstance(types.strip(variable.type), scalars))
     with open_elf(path) as elf:
         uses = read_uses(elf, extents, frozenset(with_elements))
-    for one in sorted(variables, key=lambda variable: (variable.file, variable.line, variable.name)):
+    for variable in sorted(variables, key=lambda variable: (variable.file, variable.line, variable.name)):
         yield Listed(
-            name=harmless(one.name),
-            type=harmless(type_name(types, one.type, one.language)),
-            size=one.size,
-            file=harmless(one.file),
-            line=one.line,
-            storage=one.storage,
-            language=one.language,
-            written_by=functions(uses, one, Uses.written_by),
-            taken_by=functions(uses, one, Uses.taken_by),
+            name=harmless(variable.name),
+            type=harmless(type_name(types, variable.type, variable.language)),
+            size=variable.size,
+            file=harmless(variable.file),
+            line=variable.line,
+            storage=variable.storage,
+            language=variable.language,
+            written_by=functions(uses, variable, Uses.written_by),
+            taken_by=functions(uses, variable, Uses.taken_by),
         )
 
 

@@ -47,7 +47,7 @@ NO_SYMBOLS = Absent("the file has no symbol table", "link without -s")
 
 @dataclass
 class Uses:
-    """By variable's address: the functions that store to it, and those that take its address, sorted by name."""
+    """By a variable's address: the functions that store to it, and those that take it, sorted by name."""
 
     writers: dict[int, set[str]] = field(default_factory=dict)
     takers: dict[int, set[str]] = field(default_factory=dict)
@@ -262,15 +262,15 @@ class CodeReader:
         if memory.base == self._x86.X86_REG_RIP:
             return int(instruction.address + instruction.size + memory.disp) & MASK
         parts = (wide(instruction.reg_name(register)) for register in (memory.base, memory.index) if register)
-        known = [name for name in parts if name in self._held]
-        self._accessed.update(known)
-        named = [name for name in known if len(known) == 1 or self._held[name] != self._tls.pointer]
+        held = [name for name in parts if name in self._held]
+        self._accessed.update(held)
+        named = [name for name in held if len(held) == 1 or self._held[name] != self._tls.pointer]
         if len(named) != 1:
             return None
         if self._held[named[0]] & MOVED:  # perhaps past the variable's end, and this place before the end
             return self._tls.in_block(self._held[named[0]] & MASK)
         place = self._tls.in_block((self._held[named[0]] + memory.disp) & MASK)
-        if not (memory.base and memory.index) or len(known) == 2:
+        if not (memory.base and memory.index) or len(held) == 2:
             return place
         return self._element(place if self._held[named[0]] == ANY_BLOCK else self._held[named[0]])
 

@@ -67,7 +67,7 @@ def _merged(recording: Recording, stacks: Sequence[Sequence[int]]) -> Row:
 def _of_rank(recording: Recording, stacks: Sequence[Sequence[int]], rank: int) -> Row:
     samples: list[Sequence[int]] = []
     weights: list[float] = []
-    first = at = next((stretche.start for stretche in recording.stretches(rank)), 0.0)
+    first = at = next((stretch.start for stretch in recording.stretches(rank)), 0.0)
     for start, end, stack in recording.stretches(rank):
         if start > at:  # it was elsewhere meanwhile
             samples.append([])
@@ -127,7 +127,7 @@ def perfetto(recording: Recording, name: str) -> Iterator[str]:
 
 
 def _slices(recording: Recording, rank: int) -> Iterator[Row]:
-    """A call is one slice for as long as it, and those that led to it, were on the stack of each sample."""
+    """A call is one slice as long as all samples have it, below the same callers."""
     open_calls: list[tuple[Call, float]] = []
     last = 0.0
     for start, end, stack in recording.stretches(rank):

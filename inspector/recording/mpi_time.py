@@ -54,11 +54,11 @@ def calls_of(recording: Recording) -> list[str]:
 def call_times(recording: Recording) -> list[CallTime]:
     """What is outside of MPI first, then the calls, those that took longest first."""
     calls = calls_of(recording)
-    found: dict[str, dict[int, float]] = {OUTSIDE: {}}
+    by_call: dict[str, dict[int, float]] = {OUTSIDE: {}}
     for rank, stacks in recording.seconds.items():
         for stack, seconds in stacks.items():
-            of_call = found.setdefault(calls[stack], {})
+            of_call = by_call.setdefault(calls[stack], {})
             of_call[rank] = of_call.get(rank, 0.0) + seconds
     ranks = sorted(recording.seconds)
-    times = [CallTime(call, {rank: held.get(rank, 0.0) for rank in ranks}) for call, held in found.items()]
+    times = [CallTime(call, {rank: held.get(rank, 0.0) for rank in ranks}) for call, held in by_call.items()]
     return sorted(times, key=lambda time: (time.call != OUTSIDE, -time.total, time.call))

@@ -1,7 +1,7 @@
 """How often a job may be looked at, so that it loses no more than a small share of its time.
 
 Takes what each look has cost; gives how long to wait until the next one. A look costs the time for which the job stands
-still, and, where the job's processors are all busy, the processor time that it takes from others.
+still; if all of the job's processors are busy, it also costs the processor time that it uses.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ IDLE_FIELDS = (3, 4)  # of a line of /proc/stat: idle, iowait (proc(5))
 class Pace:
     """The time between looks at a process: `period` seconds, or more where that would cost the job too much.
 
-    `taken`: the share of its processors' time that looks may take where none of them is idle, if they stop it for no
-    time.
+    `taken`: the largest share of its processors' time for looks that don't stop it, while no processor is idle.
     """
 
     def __init__(self, pid: int, period: float, taken: float = MOST_LOST) -> None:

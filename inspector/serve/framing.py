@@ -87,27 +87,27 @@ def framed(content: bytes) -> bytes:
 
 def escaped(data: bytes) -> bytes:
     """Binary data of a reply."""
-    if not any(one in data for one in b"#$*}"):
+    if not any(byte in data for byte in b"#$*}"):
         return data
-    found = bytearray()
-    for one in data:
-        if one in (START, END, ESCAPE, REPEAT):
-            found += bytes((ESCAPE, one ^ FLIP))
+    reply = bytearray()
+    for byte in data:
+        if byte in (START, END, ESCAPE, REPEAT):
+            reply += bytes((ESCAPE, byte ^ FLIP))
         else:
-            found.append(one)
-    return bytes(found)
+            reply.append(byte)
+    return bytes(reply)
 
 
 def unescaped(data: bytes) -> bytes:
     """Binary data of a request; an escape without a byte after it stands for nothing."""
     first, *rest = data.split(bytes((ESCAPE,)))
     # What follows an escape may be empty where two of them follow one another, which no client sends.
-    return first + b"".join(bytes((one[0] ^ FLIP,)) + one[1:] for one in rest if one)
+    return first + b"".join(bytes((piece[0] ^ FLIP,)) + piece[1:] for piece in rest if piece)
 
 
 def hexadecimal(data: bytes, most: int = 1 << 64) -> int:
     """The number that a client wrote; raises `ValueError` for anything else, and for what is not below `most`."""
-    if not data or len(data) > 16 or any(one not in b"0123456789abcdefABCDEF" for one in data):
+    if not data or len(data) > 16 or any(digit not in b"0123456789abcdefABCDEF" for digit in data):
         raise ValueError("not a hexadecimal number")
     value = int(data, 16)
     if value >= most:

@@ -25,7 +25,7 @@ class Screen(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print, but only tables where only tables are wanted."""
-        if not self.only_tables or any(getattr(one, "is_table", False) for one in objects):
+        if not self.only_tables or any(getattr(item, "is_table", False) for item in objects):
             if self.has_records:
                 options.setdefault("crop", False)  # no line is too long, and to measure all of them takes long
             super().print(*objects, **options)

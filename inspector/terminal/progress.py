@@ -20,7 +20,7 @@ from .restore import ONE_LINE, Drawn
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-One = TypeVar("One")
+Item = TypeVar("Item")
 Listener = Callable[[str, int, int], None]  # what is read, how much of it is done, how much there is (0: unknown)
 
 PATIENCE = 1.0  # seconds without a word
@@ -33,16 +33,16 @@ def ignore(what: str, done: int, total: int) -> None:
 _listener: ContextVar[Listener] = ContextVar("listener", default=ignore)
 
 
-def through(items: Iterable[One], what: str, total: int = 0) -> Iterator[One]:
+def through(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
     """The items; the listener hears of each before it is handed on, and may raise to end the reading.
 
     `total`: how many they are, where they don't know it themselves.
     """
     tell = _listener.get()
     total = len(items) if isinstance(items, Sized) else total
-    for number, one in enumerate(items):
+    for number, item in enumerate(items):
         tell(what, number, total)
-        yield one
+        yield item
     tell(what, total, total)
 
 

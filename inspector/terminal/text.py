@@ -11,7 +11,7 @@ DIFFERENCE = " (differs from rank "
 
 
 def shortened(value: str, most: int) -> str:
-    """A variable's value cut at `most` characters, but for what says where it differs from one that looks the same."""
+    """A variable's value, cut at `most` characters; a note that says where it differs from a similar one is kept."""
     if len(value) <= most:
         return value
     shown, mark, where = value.rpartition(DIFFERENCE)

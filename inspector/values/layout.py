@@ -91,8 +91,8 @@ def subscript(bare: Array, number: int) -> str:
     numbers = [0] * len(counts)
     for place in range(len(counts)) if bare.column_major else reversed(range(len(counts))):
         number, numbers[place] = divmod(number, counts[place])
-    shown = [str(one + low) for one, low in zip(numbers, lowest)]
-    return f"({','.join(shown)})" if bare.column_major else "".join(f"[{one}]" for one in shown)
+    shown = [str(index + low) for index, low in zip(numbers, lowest)]
+    return f"({','.join(shown)})" if bare.column_major else "".join(f"[{index}]" for index in shown)
 
 
 def is_pointer(types: TypeTable, leaf: Leaf, offset: int) -> bool:
@@ -106,19 +106,19 @@ def is_pointer(types: TypeTable, leaf: Leaf, offset: int) -> bool:
 
 def holds_address(types: TypeTable, leaf: Leaf) -> bool:
     """Whether the integer's type says that it may hold an address: uintptr_t, intptr_t."""
-    found = types[leaf.type]
-    while isinstance(found, (Typedef, Qualified)):
-        if isinstance(found, Typedef) and found.name.rpartition("::")[2] in INTEGERS_FOR_POINTERS:
+    current = types[leaf.type]
+    while isinstance(current, (Typedef, Qualified)):
+        if isinstance(current, Typedef) and current.name.rpartition("::")[2] in INTEGERS_FOR_POINTERS:
             return True
-        found = types[found.target]
+        current = types[current.target]
     return False
 
 
 def pointer_offsets(types: TypeTable, index: int) -> list[int]:
     """Offsets of all pointers in a variable of this type, at most `MOST_POINTERS`."""
-    found: list[int] = []
-    _collect(types, index, 0, found, 0)
-    return found
+    offsets: list[int] = []
+    _collect(types, index, 0, offsets, 0)
+    return offsets
 
 
 def address_offsets(types: TypeTable, index: int) -> list[int]:
@@ -130,19 +130,19 @@ def address_offsets(types: TypeTable, index: int) -> list[int]:
     return sorted({*pointers, *islice((word for word in words if not leaves_at(types, index, word)), MOST_POINTERS)})
 
 
-def _collect(types: TypeTable, index: int, start: int, found: list[int], depth: int) -> None:
+def _collect(types: TypeTable, index: int, start: int, offsets: list[int], depth: int) -> None:
     bare = types.strip(index)
-    if depth > 50 or len(found) >= MOST_POINTERS:
+    if depth > 50 or len(offsets) >= MOST_POINTERS:
         return
     if isinstance(bare, Struct):
         for member in placed(bare):
-            _collect(types, member.type, start + member.offset, found, depth + 1)
+            _collect(types, member.type, start + member.offset, offsets, depth + 1)
     elif isinstance(bare, Array) and bare.data_location is None:
         element: list[int] = []
         _collect(types, bare.element, 0, element, depth + 1)
         size = types.size(bare.element)
         count = bare.size // size if size and element else 0
         for number in range(min(count, MOST_POINTERS // max(1, len(element)))):
-            found.extend(start + number * size + one for one in element)
+            offsets.extend(start + number * size + offset for offset in element)
     elif is_pointer(types, Leaf("", index, 0, 0, False), 0):
-        found.append(start)
+        offsets.append(start)

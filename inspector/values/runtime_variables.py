@@ -25,8 +25,8 @@ class RuntimeVariables:
     def __init__(self, path: str, variables: Iterable[Variable]) -> None:
         """`path` is the file's, `variables` are all that it declares."""
         self._is_library = C_LIBRARY.fullmatch(path.rpartition("/")[2]) is not None
-        found = (CHARM.fullmatch(file) for file in {variable.file for variable in variables})
-        roots = {re.escape(match[1]) for match in found if match is not None}
+        matches = (CHARM.fullmatch(file) for file in {variable.file for variable in variables})
+        roots = {re.escape(match[1]) for match in matches if match is not None}
         # Its examples and tests are programs of users.
         folders = r"(?:src|contrib|[^/]+/(?:include|tmp|hwloc-prefix))/"
         self._of_charm = re.compile(rf"(?:{'|'.join(sorted(roots))})/{folders}.*") if roots else None

@@ -45,15 +45,15 @@ def parse(text: str) -> Optional[Slice]:
     """None for what chooses no elements: a pattern of names."""
     c_form, fortran = C_FORM.match(text), FORTRAN_FORM.match(text)
     if c_form:
-        return Slice(c_form["name"], tuple(span(one, 1) for one in re.findall(r"\[([^\]]*)\]", c_form["parts"])))
-    if fortran and any(one.isdigit() for one in fortran["parts"]):
+        return Slice(c_form["name"], tuple(span(word, 1) for word in re.findall(r"\[([^\]]*)\]", c_form["parts"])))
+    if fortran and any(letter.isdigit() for letter in fortran["parts"]):
         return Slice(fortran["name"], tuple(span(word, 0) for word in fortran["parts"].split(",")))
     return None
 
 
 def span(text: str, beyond: int) -> IndexRange:
     """`3`, `3:10`, `:10`, `3:`; `beyond` is what is taken off of an end to have the last one."""
-    first, colon, last = (one.strip() for one in text.partition(":"))
+    first, colon, last = (word.strip() for word in text.partition(":"))
     if not colon:
         return IndexRange(int(first), int(first)) if first else IndexRange(None, None)
     return IndexRange(int(first) if first else None, int(last) - beyond if last else None)
@@ -77,7 +77,7 @@ def elements(
     index that any rank has. Of what lies in another container both ends have to be named.
     """
     spans = list(chosen.spans)
-    if any(None in (one.first, one.last) for one in spans) and has_own_length(types, variable):
+    if any(None in (index_range.first, index_range.last) for index_range in spans) and has_own_length(types, variable):
         spans = with_ends(spans, bounds(variable))
     ranges, counts, element, is_fixed = ranges_of(types, variable, spans)
     total = math.prod(len(indices) for indices in ranges)
@@ -109,14 +109,14 @@ def has_own_length(types: TypeTable, variable: Variable) -> bool:
 
 def with_ends(spans: list[IndexRange], bounds: Bounds) -> list[IndexRange]:
     """Spans with ends in place of open ones, in the variable's own dimensions."""
-    known = [
+    closed = [
         IndexRange(
             lowest if chosen.first is None else chosen.first,
             max(highest, lowest) if chosen.last is None else chosen.last,
         )
         for chosen, (lowest, highest) in zip(spans, bounds)
     ]
-    return [*known, *spans[len(known) :]]
+    return [*closed, *spans[len(closed) :]]
 
 
 def ranges_of(

@@ -1,14 +1,14 @@
-"""Variables that debug information does not describe: what a program's symbols say of them: names, places and sizes.
+"""Variables that debug information does not describe: names, places and sizes by the program's symbols.
 
-Takes the program's file; gives variables of unknown type, so that their values are bytes. All of them are such
-in a program without debug information, in others those of the files that were compiled without -g.
+Takes the program's file; gives variables of unknown type, so their values are bytes. They are all variables of a
+program without debug information; in other programs they are those of files that were compiled without -g.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Optional
 
@@ -16,6 +16,7 @@ from pieglobalsfind.dwarf.types import THREAD_LOCAL, VOID, TypeTable, Variable, 
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO, PT_LOAD, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
+from pieglobalsfind.targets.ranges import Range, merged
 
 # What compilers and MPI libraries put into every program: a flag of crtstuff.c, references to personality routines,
 # guards of function statics and virtual tables (Itanium C++ ABI, 5.1.4), MPI's constants and pointers to its functions
@@ -37,7 +38,7 @@ def by_symbols(path: str) -> Variables:
         if any(segment.vaddr <= file_symbol.start < segment.vaddr + segment.memory_size for segment in writable)
     ]
     variables = [*sorted(local, key=attrgetter("tls_offset")), *sorted(fixed, key=attrgetter("address"))]
-    return Variables(variables, TypeTable({VOID: UNTYPED}), [one.address or 0 for one in variables])
+    return Variables(variables, TypeTable({VOID: UNTYPED}), [row.address or 0 for row in variables])
 
 
 def undescribed(path: str, declared: Variables) -> Variables:
@@ -45,31 +46,25 @@ def undescribed(path: str, declared: Variables) -> Variables:
     every = by_symbols(path)
     with ElfFile(path) as elf:
         relro = [(header.vaddr, header.memory_size) for header in elf.program_headers if header.type == PT_GNU_RELRO]
-    fixed = spans([*((one.address, one.size) for one in declared.variables), *relro])
-    local = spans((one.tls_offset, one.size) for one in declared.variables)
+    fixed = spans([*((row.address, row.size) for row in declared.variables), *relro])
+    local = spans((row.tls_offset, row.size) for row in declared.variables)
     left = [
-        one
-        for one in every.variables
-        if not overlaps(fixed if one.address is not None else local, one.address or one.tls_offset or 0, one.size)
+        row
+        for row in every.variables
+        if not overlaps(fixed if row.address is not None else local, row.address or row.tls_offset or 0, row.size)
     ]
-    return Variables(left, every.types, [one.address or 0 for one in left])
+    return Variables(left, every.types, [row.address or 0 for row in left])
 
 
-def spans(found: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
+def spans(extents: Iterable[tuple[Optional[int], int]]) -> tuple[Range, ...]:
     """[start, end) of those that have a place, ascending, those that touch or overlap as one."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted((start, start + size) for start, size in found if start is not None):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
+    return merged((start, start + size) for start, size in extents if start is not None)
 
 
-def overlaps(found: list[tuple[int, int]], start: int, size: int) -> bool:
+def overlaps(extents: Sequence[Range], start: int, size: int) -> bool:
     """Whether any of some ascending spans has one of so many bytes."""
-    behind = bisect_left(found, (start + size, 0))
-    return any(end > start for _, end in found[max(behind - 1, 0) : behind])
+    end_index = bisect_left(extents, (start + size, 0))
+    return any(end > start for _, end in extents[max(end_index - 1, 0) : end_index])
 
 
 def sized(symbols: Iterable[FileSymbol]) -> Iterator[FileSymbol]:

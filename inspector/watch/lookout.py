@@ -69,8 +69,8 @@ def look(pid: int, way: Way, with_values: bool = True) -> Look:
 
 def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) -> Look:
     raw = with_waiting_calls(opened)
-    known = communicators(raw.target, raw.table)
-    job = replace(raw, table=of_world(raw.table, known))
+    groups = communicators(raw.target, raw.table)
+    job = replace(raw, table=of_world(raw.table, groups))
     payload = read_payload(job.bulk)
     ranks = holdings(job.table.ranks, payload)
     try:
@@ -79,14 +79,14 @@ def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) 
         all_stacks = Absent(error.sentence, error.hint)
     values = read_globals(job) if with_values else Globals((), ())
     homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
-    waits = waits_of(raw.table, known, homes)
-    verdict = judge(raw, pid, known, values, payload, waits)
+    waits = waits_of(raw.table, groups, homes)
+    verdict = judge(raw, pid, groups, values, payload, waits)
     load = load_of([raw])
     return Look(job, ranks, all_stacks, values, at, time.monotonic() - began, pid, verdict, waits, load)
 
 
 def judge(
-    job: Job, pid: int, known: Communicators, values: Globals, payload: tuple[Payload, ...], waits: Waits
+    job: Job, pid: int, groups: Communicators, values: Globals, payload: tuple[Payload, ...], waits: Waits
 ) -> Verdict:
     """The verdict of a look, which checks no pointers."""
     homes = dict.fromkeys((rank.rank for rank in job.table.ranks), job)
@@ -99,7 +99,7 @@ def judge(
         no_pointers,
         payload,
         waits=waits,
-        communicators=known,
+        communicators=groups,
         crashes=() if crash is None else (crash,),
         places=places,
         held=holders(job),
@@ -115,13 +115,13 @@ class Lookout:
     """Looks at a process every `period` seconds. `seen` gets each look; `ended` why there will be no more."""
 
     def __init__(
-        self, pid: int, way: Way, period: float, seen: Callable[[Look], None], said: Callable[[str, bool], None]
+        self, pid: int, way: Way, period: float, show: Callable[[Look], None], say: Callable[[str, bool], None]
     ) -> None:
         self._pid = pid
         self._way = way
         self._period = period
-        self._seen = seen
-        self._said = said  # a sentence, and whether it is the last
+        self._show = show
+        self._say = say  # a sentence, and whether it is the last
         self._stopped = threading.Event()
         self._paused = False
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
@@ -157,12 +157,12 @@ class Lookout:
             began = time.monotonic()
             if not self._paused or not has_looked:
                 try:
-                    self._seen(look(self._pid, self._way))
+                    self._show(look(self._pid, self._way))
                     has_looked = True
                 except RanklensError as error:
-                    self._said(str(error), False)
+                    self._say(str(error), False)
             if not is_running(self._pid):
-                self._said(f"process {self._pid} has ended", True)
+                self._say(f"process {self._pid} has ended", True)
                 return
             cost = time.monotonic() - began
             self._stopped.wait(max(self._period - cost, cost / LARGEST_SHARE - cost))

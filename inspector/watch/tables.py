@@ -128,8 +128,8 @@ def where(look: Look, rank: int) -> str:
     if isinstance(look.stacks, Absent):
         return look.stacks.reason
     calls = look.stacks.calls.get(rank, ())
-    known = [call for call in calls if call.file] or list(calls)
-    return label(known[-1]) if known else look.stacks.missing.get(rank, "-")
+    candidates = [call for call in calls if call.file] or list(calls)
+    return label(candidates[-1]) if candidates else look.stacks.missing.get(rank, "-")
 
 
 def _stacks_sheet(look: Look) -> WatchTable:
@@ -243,12 +243,12 @@ def load_sheet(look: Look, before: Optional[Look]) -> WatchTable:
 def opened(view: str, row: Row, look: Look) -> list[str]:
     """The lines of a row that is opened: all of a rank, or all values of a variable."""
     if view == GLOBALS:
-        global_valueses = [
-            global_values
+        return [
+            harmless(line)
             for number, global_values in enumerate(differing(look.globals))
             if _global_row(number, global_values).name == row.name
+            for line in _variable_lines(global_values)
         ]
-        return [harmless(line) for global_values in global_valueses for line in _variable_lines(global_values)]
     holding = next((rank for rank in look.ranks if rank.rank.rank == row.rank), None)
     return [] if holding is None else [harmless(line) for line in _rank_lines(look, holding)]
 

@@ -31,8 +31,8 @@ def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
 
 def begins_at(target: Any, function: str) -> Any:
     """LLDB's address of a function's first instruction, None if there is no such function."""
-    for findsymbol in target.FindSymbols(function, lldb.eSymbolTypeCode):
-        return findsymbol.symbol.GetStartAddress()
+    for match in target.FindSymbols(function, lldb.eSymbolTypeCode):
+        return match.symbol.GetStartAddress()
     return None
 
 
@@ -60,7 +60,7 @@ def extra(function: str) -> Any:
     return data
 
 
-def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:
+def event_of(session: Session, frame: Any, function: str) -> Optional[events.Event]:
     """The event that a call means, if it means one: its kind, and the rank (-1: all)."""
     processor = processor_of(session.process.GetTarget())
     names = (*processor.argument_names[:2], processor.stack_pointer_name)
@@ -74,13 +74,13 @@ def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:
     return session.calls.event(target, table, function, (first, second, pointer), session.modules.ranks)
 
 
-def know(made: dict[str, Any], known: dict[str, Any]) -> None:
-    """Inside a callback a breakpoint was given a callback: LLDB 19 fails unless the one that runs knows of that, too.
+def know(internal_dict: dict[str, Any], callback_globals: dict[str, Any]) -> None:
+    """Tell a callback that runs of those that it gave to breakpoints: LLDB 19 fails without.
 
-    `made` is what LLDB gives every callback, `known` what the function sees by which LLDB calls it.
+    `internal_dict` is what LLDB gives every callback, `callback_globals` what the function sees by which LLDB calls it.
     """
-    for name in made.keys() - known.keys():
-        known[name] = made[name]
+    for name in internal_dict.keys() - callback_globals.keys():
+        callback_globals[name] = internal_dict[name]
 
 
 def return_address(session: Session, frame: Any) -> int:

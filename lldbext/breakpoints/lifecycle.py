@@ -60,7 +60,7 @@ def mark_call(ours: Any, function: str) -> None:
 
 
 def renew(session: Session) -> None:
-    """A process has begun: where the one before had the events' function, this one need not have it."""
+    """Set our breakpoints anew for a process that has begun: the events' function may lie elsewhere, or be missing."""
     if session.process.GetPluginName() in CORE_PLUGINS or not any(True for _ in ours_of(session.target)):
         return
     _delete_ours(session.target)
@@ -100,7 +100,7 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
     """
     if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
         return []
-    said = []
+    lines = []
     for user in users_of(session.process.GetTarget()):
         places = [user.GetLocationAtIndex(index) for index in range(user.GetNumLocations())]
         reasons = [
@@ -111,8 +111,8 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
                 place.SetEnabled(False)
         reason = next((why for _, why in reasons if why is not None), None)
         if reason is not None:
-            said.append(f"[Locations of breakpoint {user.GetID()} are disabled, {reason}]")
-    return said
+            lines.append(f"[Locations of breakpoint {user.GetID()} are disabled, {reason}]")
+    return lines
 
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:
@@ -146,7 +146,7 @@ def on_call(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
         if function == events.ARRIVED:
             watch_return(session, frame)
             ampi_calls.know(internal_dict, sys._getframe(1).f_globals)
-        event = ampi_calls.told(session, frame, function)
+        event = ampi_calls.event_of(session, frame, function)
         return event is not None and follow_event(session, *event)
     return False
 

@@ -1,8 +1,8 @@
 """Whether anything but our own commands may look at ranks: then LLDB has to know the code of all of them.
 
 Takes LLDB as it is at the moment. LLDB reads a module's whole table of symbols as soon as it has the module, some 10 ms
-for 8,000 symbols, so that a job of 64 ranks would take longer to show than to attach to. As long as only our commands
-are used, and those of LLDB's that are held up (native_commands.py), modules are made for the ranks that they are about.
+for 8,000 symbols: a job of 64 ranks would take longer to show than to attach to. While users type our commands alone,
+and those of LLDB's that native_commands.py holds up, only the ranks that these are about get modules.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def ask_by_functions() -> bool:
 
 
 def can_hold_up() -> bool:
-    """Whether this LLDB calls back before its own commands: 19 does, 14 does not."""
+    """Whether this LLDB calls back before its own commands: 19 does, 18 does not."""
     return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
 
 

@@ -36,7 +36,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     with suppress(NotVirtualizedError, TargetError):  # there are no copies yet
         lifecycle.place_all(face.session())
     before = target.GetNumBreakpoints()
-    said = execute(face.debugger, f"_regexp-break {asked.location}")
+    output = execute(face.debugger, f"_regexp-break {asked.location}")
     if target.GetNumBreakpoints() == before:
         raise UsageError(f"LLDB set no breakpoint at {asked.location}", "for instance: rank break solver.c:81 0-3")
     made = target.GetBreakpointAtIndex(before)
@@ -44,7 +44,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         extra = lldb.SBStructuredData()
         extra.SetFromJSON(_as_stream({"ranks": numbers, "condition": asked.condition}))
         made.SetScriptCallbackFunction(f"{__name__}.on_hit", extra)
-    yield TextBlock(said.strip())
+    yield TextBlock(output.strip())
     with suppress(NotVirtualizedError, TargetError):
         for line in lifecycle.spare_tasks(face.session(), face.moment()):
             yield TextBlock(line)

@@ -44,5 +44,5 @@ def as_declared(target: Any, expression: str, type_name: str, address: int) -> O
 
 def variables(target: Any, name: str) -> Iterator[Any]:
     """Yield the global variables of a name."""
-    found = target.FindGlobalVariables(name, MOST_VARIABLES)
-    return (found.GetValueAtIndex(index) for index in range(found.GetSize()))
+    matches = target.FindGlobalVariables(name, MOST_VARIABLES)
+    return (matches.GetValueAtIndex(index) for index in range(matches.GetSize()))

@@ -130,10 +130,10 @@ class Stub:
     def _ask(self, packet: str) -> str:
         result = lldb.SBCommandReturnObject()
         self._interpreter.HandleCommand(f"process plugin packet send {packet}", result, False)
-        said = result.GetOutput() or ""
-        if not result.Succeeded() or RESPONSE not in said:
+        output = result.GetOutput() or ""
+        if not result.Succeeded() or RESPONSE not in output:
             raise TargetError("the stub does not answer", "use lldb-server or gdbserver")
-        answer = str(said.split(RESPONSE, 1)[1].removesuffix("\n"))
+        answer = str(output.split(RESPONSE, 1)[1].removesuffix("\n"))
         return "" if answer.strip() == UNKNOWN_PACKET else answer
 
     def lends_memory(self) -> bool:

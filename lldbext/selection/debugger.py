@@ -75,11 +75,11 @@ class LldbDebugger:
 
     def check_is_alive(self) -> None:
         """Raises `TargetEndedError` if the process has been killed that LLDB takes to be stopped."""
-        known = None
+        process = None
         with suppress(TargetError, NotVirtualizedError):
-            known = self.moment().target
-        if isinstance(known, StoppedProcess):
-            known.check_is_alive()
+            process = self.moment().target
+        if isinstance(process, StoppedProcess):
+            process.check_is_alive()
 
     def selection(self) -> Selection:
         """Return the selected rank of the process."""
@@ -142,10 +142,10 @@ class LldbDebugger:
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         session, most = self.session(), limit or frames.MOST_FRAMES
-        known = list(itertools.islice(self.selection().frames(rank), most))
-        lost = [activation for activation in known if isinstance(activation, Activation)]
-        found = list(session.describer_of(session.moment()).described(known[: len(known) - len(lost)], variables))
-        return itertools.islice(itertools.chain(found, described(session.moment(), lost, len(found))), most)
+        unwound = list(itertools.islice(self.selection().frames(rank), most))
+        lost = [activation for activation in unwound if isinstance(activation, Activation)]
+        inner = list(session.describer_of(session.moment()).described(unwound[: len(unwound) - len(lost)], variables))
+        return itertools.islice(itertools.chain(inner, described(session.moment(), lost, len(inner))), most)
 
     def user_frame(self, rank: int) -> Union[Any, Activation, None]:
         """The innermost frame in the program's own copy; in any copy if there is none; None without either."""

@@ -78,13 +78,13 @@ class Describer:
 def place_of(frame: Any, path: str) -> FramePlace:
     """`path` is that of the file whose code it is: LLDB's module is a link to it, or a copy."""
     line = frame.GetLineEntry()
-    known = line.IsValid() and line.GetLine() > 0
+    has_line = line.IsValid() and line.GetLine() > 0
     return FramePlace(
-        shows_pc=not known or line.GetStartAddress() != frame.GetPCAddress(),
+        shows_pc=not has_line or line.GetStartAddress() != frame.GetPCAddress(),
         function=function_name(frame),
-        file=str(line.GetFileSpec().fullpath) if known else "",
-        line=line.GetLine() if known else 0,
-        library="" if known else path or str(frame.GetModule().GetFileSpec().fullpath or ""),
+        file=str(line.GetFileSpec().fullpath) if has_line else "",
+        line=line.GetLine() if has_line else 0,
+        library="" if has_line else path or str(frame.GetModule().GetFileSpec().fullpath or ""),
         arguments=tuple((str(variable.GetName()), values.is_plain(variable)) for variable in variables_of(frame)),
     )
 
@@ -104,9 +104,9 @@ def without_parameters(name: str) -> str:
     return without_result(kept.replace("\1", "(anonymous namespace)").replace("\2", "operator()"))
 
 
-def arguments(frame: Any, known: tuple[tuple[str, bool], ...]) -> Iterator[str]:
+def arguments(frame: Any, names: tuple[tuple[str, bool], ...]) -> Iterator[str]:
     """`n=4` for each; structures and arrays are shortened to `...`, as in GDB's backtraces."""
-    for (name, is_plain), variable in zip(known, variables_of(frame)):
+    for (name, is_plain), variable in zip(names, variables_of(frame)):
         plain = variable.GetValue() if is_plain else None
         yield f"{name}={argument(variable) if plain is None else plain}"
 
@@ -126,8 +126,8 @@ def local_lines(frame: Any) -> Iterator[str]:
     """`name = value`, the innermost block's first."""
     block, outermost = frame.GetBlock(), frame.GetFrameBlock()
     while block.IsValid():
-        for getvariable in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
-            yield f"{getvariable.GetName()} = {unavailable(getvariable) or values.text(getvariable, nested=True)}"
+        for variable in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
+            yield f"{variable.GetName()} = {unavailable(variable) or values.text(variable, nested=True)}"
         if block == outermost:
             return
         block = block.GetParent()

@@ -1,8 +1,8 @@
 """The frames of a rank that LLDB takes wrongly, or does not come to.
 
-LLDB 19 takes a function that the compiler has split for all that lies between its parts, and unwinds what lies there by
-that function's rules, once it has walked through it on any thread. Its stacks end then, leave out callers, or have
-frames whose variables it looks for in the wrong place. elfutils' libdw knows better; LLDB's own commands do not.
+A compiler may split a function. LLDB 19 takes all that lies between the parts for that function, and unwinds it by that
+function's rules, once it has walked through it on any thread. Its stacks end then, leave out callers, or have frames
+whose variables it looks for in the wrong place. elfutils' libdw knows better; LLDB's own commands do not.
 """
 
 from __future__ import annotations

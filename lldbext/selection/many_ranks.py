@@ -55,14 +55,14 @@ class ManyRanks:
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
         """What is known of some of the ranks, by their numbers."""
-        path, found = PATH.fullmatch(expression), Values()
+        path, by_rank = PATH.fullmatch(expression), Values()
         if path is None or len(numbers) < FEW or not FORM.fullmatch(form):
-            return found
+            return by_rank
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
                 with suppress(RanklensError):  # a visit to each of them says why
-                    found.update(self._of_group(group, path, form))
-        return found
+                    by_rank.update(self._of_group(group, path, form))
+        return by_rank
 
     def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, ExpressionValue]:
         first = group[0]
@@ -78,15 +78,15 @@ class ManyRanks:
         expected = ExpressionValue(values.text(part, form), address)
         if self._at(part, address, form) != expected:
             return {}
-        found = {first.rank.rank: expected}
+        by_rank = {first.rank.rank: expected}
         for frame in group[1:]:
             place = self._same.address(frame, variable)
             if place is not None:
                 value = self._at(part, place + address - start, form)
                 text = value.text if form else named(value.text, Addresses.of(frame.rank, first.rank), self._name_after)
                 if text is not None:
-                    found[frame.rank.rank] = ExpressionValue(text, value.address)
-        return found
+                    by_rank[frame.rank.rank] = ExpressionValue(text, value.address)
+        return by_rank
 
     def _name_after(self, address: int) -> str:
         """What stands after an address of which LLDB has the symbols."""

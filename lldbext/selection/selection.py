@@ -117,11 +117,11 @@ class Selection:
 
     def thread(self, rank: int) -> Any:
         """LLDB's thread of a rank; raises `UsageError` if it has no frames."""
-        known = self._session.moment().rank(rank)
-        listed = self._listed(known)
-        if listed is None and may_be_thread(known):
+        image = self._session.moment().rank(rank)
+        listed = self._listed(image)
+        if listed is None and may_be_thread(image):
             self._session.ask_for(rank)
-            listed = self._listed(known)
+            listed = self._listed(image)
         if listed is None:
             raise TargetError(f"rank {rank}'s stack can't be unwound", f"rank info {rank} shows what is known of it")
         modules = self._session.modules

@@ -77,21 +77,21 @@ class OperatingSystemPlugIn:
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
         session.follow([rank.rank for rank in running], [rank.rank for rank in waiting])
         session.knows_all = session.knows_all or foreign_commands.are_there(session.target)
-        for one in (*running, *waiting):
-            is_needed = session.knows_all or one.rank in numbers or one.rank in session.asked
-            if is_needed and one.rank not in session.passing:
-                session.modules.place(moment, one.rank)
+        for rank in (*running, *waiting):
+            is_needed = session.knows_all or rank.rank in numbers or rank.rank in session.asked
+            if is_needed and rank.rank not in session.passing:
+                session.modules.place(moment, rank.rank)
         session.tell_failures()
         covered = self._coverable(moment, running)
         running = [rank for rank in running if rank.kernel_thread in covered]
         session.numbers = {rank.rank: tid_of(rank.rank) for rank in running}
-        for one in running:
-            yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
+        for rank in running:
+            yield row(tid_of(rank.rank), f"rank {rank.rank}: {RUNNING}", core=kernel_threads.index(rank.kernel_thread))
         self._waiting, self._registers = {}, {}
-        for one in waiting:
-            name = f"rank {one.rank}: {waiting_text(moment, one)}"
-            tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
-            self._waiting[tid], session.numbers[one.rank] = one, tid
+        for rank in waiting:
+            name = f"rank {rank.rank}: {waiting_text(moment, rank)}"
+            tid = tid_of(rank.rank, 1 + session.turn(rank.rank, name))
+            self._waiting[tid], session.numbers[rank.rank] = rank, tid
             yield row(tid, name)
 
     def _coverable(self, moment: ProcessView, running: Sequence[Rank]) -> frozenset[int]:

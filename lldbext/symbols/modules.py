@@ -8,7 +8,7 @@ for ranks that are only looked at in passing there is one set of modules, the gu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -23,8 +23,8 @@ from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Absent, Object, Rank, Rebase
-from pieglobalsfind.ranks.variable_address import data_place, runs_original
+from pieglobalsfind.model import Absent, Object, Rank
+from pieglobalsfind.ranks.variable_address import data_place, has_copy, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -67,12 +67,12 @@ class Modules:
     def place(self, moment: ProcessView, rank: int, names: bool = False) -> None:
         """Let LLDB know the code of a rank; costs nothing when it does.
 
-        `names`: its variables are asked for, so that objects that it shares with others have to be its own as well.
+        `names`: its variables are asked for, so it needs its own modules also for objects that it shares with others.
         """
         if not self._made:
             program.add_missing(self._target, moment)
         wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
-        if any(runs_original(moment.rank(rank), of) for of in moment.table.objects):
+        if any(runs_original(moment.rank(rank), elf_object) for elf_object in moment.table.objects):
             self.failures.add(ORIGINAL_IN_USE)
         if self._placed.get(rank) != wanted:
             self.drop(rank)
@@ -110,12 +110,7 @@ class Modules:
             self._take_originals_out(moment, self._placed.get(rank, ()))
         if rank == self.focused:
             return
-        rest = tuple(
-            placed_module
-            for number, placed_modules in self._placed.items()
-            if number != rank
-            for placed_module in placed_modules
-        )
+        rest = tuple(self._of_others(rank))
         self._take_others_out()
         self._take_out(rest)
         if rank is None:
@@ -136,12 +131,7 @@ class Modules:
         if self._visited is None:
             self._take_originals_out(moment, guest or self._placed.get(rank, ()))
             self._take_others_out()
-            self._take_out(
-                placed_module
-                for number, placed_modules in self._placed.items()
-                if number != rank
-                for placed_module in placed_modules
-            )
+            self._take_out(self._of_others(rank))
         elif guest and [placed_module.module for placed_module in guest] == [
             placed_module.module for placed_module in self._guest
         ]:
@@ -157,16 +147,16 @@ class Modules:
 
     def _as_guest(self, moment: ProcessView, rank: int) -> tuple[PlacedModule, ...]:
         """The guests at a rank's copies; nothing if it has modules, or can only be shown by some of its own."""
-        known = moment.rank(rank)
-        if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
+        image, objects = moment.rank(rank), moment.table.objects
+        if rank in self._placed or any(self._lies_apart(moment, rank, elf_object) for elf_object in objects):
             return ()
         placed = []
-        for of in moment.table.objects:
-            slide = slide_in(known, of)
-            if slide is not None and is_copied(known, of):
-                module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
+        for elf_object in objects:
+            slide = slide_in(image, elf_object)
+            if slide is not None and has_copy(image, elf_object):
+                module = self._guests.get(elf_object.index) or self._make(moment, rank, elf_object, GUESTS)
                 if module is not None:
-                    self._guests[of.index] = module
+                    self._guests[elf_object.index] = module
                     placed.append(PlacedModule(module, slide))
         return tuple(placed)
 
@@ -216,13 +206,13 @@ class Modules:
 
     def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[PlacedModule]:
         placed = []
-        for of in moment.table.objects:
-            slide, shared = slide_in(moment.rank(rank), of), not is_copied(moment.rank(rank), of)
-            if slide is None or (shared and not (names and self._lies_apart(moment, rank, of))):
+        for elf_object in moment.table.objects:
+            slide, shared = slide_in(moment.rank(rank), elf_object), not has_copy(moment.rank(rank), elf_object)
+            if slide is None or (shared and not (names and self._lies_apart(moment, rank, elf_object))):
                 continue
-            module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
+            module = self._made.get((rank, elf_object.index)) or self._make(moment, rank, elf_object)
             if module is not None:
-                self._made[rank, of.index] = module
+                self._made[rank, elf_object.index] = module
                 placed.append(PlacedModule(module, slide, shared))
         return placed
 
@@ -270,7 +260,7 @@ class Modules:
     def _take_originals_out(self, moment: ProcessView, instead: Iterable[PlacedModule]) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries again."""
         own = {placed_module.module.file.basename for placed_module in instead}
-        out = (
+        hidden = (
             elf_object
             for elf_object in moment.table.objects
             if Path(elf_object.path).name in own or elf_object.index in self._refused
@@ -278,15 +268,15 @@ class Modules:
         first = moment.table.ranks[:1]
         paths = {
             elf_object.path: elf_object
-            for elf_object in out
+            for elf_object in hidden
             if elf_object.privatized and not any(runs_original(rank, elf_object) for rank in first)
         }
         slides: set[Optional[int]] = set()
         for module in self._target.modules:
-            of = paths.get(str(module.file.fullpath))
-            if of is not None:
-                self._originals[of.index] = PlacedModule(module, of.load_bias)
-            if of is not None or str(module.file.fullpath) in moment.copy_paths:
+            elf_object = paths.get(str(module.file.fullpath))
+            if elf_object is not None:
+                self._originals[elf_object.index] = PlacedModule(module, elf_object.load_bias)
+            if elf_object is not None or str(module.file.fullpath) in moment.copy_paths:
                 slides.add(slide_of(module, self._target))
                 self._target.RemoveModule(module)
         for placed_module in (
@@ -319,20 +309,18 @@ class Modules:
         self._others = tuple(others)
         self._take_out(others)
 
-    def _put_in(self, which: Iterable[PlacedModule]) -> None:
+    def _of_others(self, rank: Optional[int]) -> Iterator[PlacedModule]:
+        return (module for number, modules in self._placed.items() if number != rank for module in modules)
+
+    def _put_in(self, placed: Iterable[PlacedModule]) -> None:
         with unheard(self._target):
-            for placed_module in which:
+            for placed_module in placed:
                 self._target.AddModule(placed_module.module)
                 self._target.SetModuleLoadAddress(placed_module.module, placed_module.slide)
 
-    def _take_out(self, which: Iterable[PlacedModule]) -> None:
-        for placed_module in which:
+    def _take_out(self, placed: Iterable[PlacedModule]) -> None:
+        for placed_module in placed:
             self._target.RemoveModule(placed_module.module)
-
-
-def is_copied(rank: Rank, elf_object: Object) -> bool:
-    """Return whether a rank has a copy of an object."""
-    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
 
 
 def slide_in(rank: Rank, elf_object: Object) -> Optional[int]:

@@ -23,9 +23,9 @@ def add_missing(target: Any, moment: ProcessView) -> None:
     """Costs nothing where LLDB has found the libraries by itself, as it does in every other case."""
     if not isinstance(moment.target, CoreTarget):
         return
-    have = {str(module.file.fullpath) for module in target.modules if not str(module.file.fullpath).startswith("[")}
+    loaded = {str(module.file.fullpath) for module in target.modules if not str(module.file.fullpath).startswith("[")}
     copied = moment.copy_paths.union(elf_object.path for elf_object in moment.table.objects if elf_object.privatized)
-    if not have <= copied:
+    if not loaded <= copied:
         return
     for path, bias in files_of(moment, copied):
         module = target.AddModule(path, None, None)

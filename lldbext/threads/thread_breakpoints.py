@@ -28,15 +28,15 @@ class ThreadBreakpoints:
     def lent(self, rank: int, pc: int, tid: int) -> Iterator[None]:
         """Let those for a rank's thread that stand at `pc` be for a kernel thread."""
         breakpoints = (*self._of(rank), *self._target.breakpoint_iter())
-        matching = [one for one in breakpoints if is_for(one, rank) and one.FindLocationByAddress(pc).IsValid()]
-        owners = [lldb_breakpoint.GetThreadID() for lldb_breakpoint in matching]
-        for one in matching:
-            one.SetThreadID(tid)
+        matching = [each for each in breakpoints if is_for(each, rank) and each.FindLocationByAddress(pc).IsValid()]
+        owners = [each.GetThreadID() for each in matching]
+        for lldb_breakpoint in matching:
+            lldb_breakpoint.SetThreadID(tid)
         try:
             yield
         finally:
-            for one, owner in zip(matching, owners):
-                one.SetThreadID(owner)
+            for lldb_breakpoint, owner in zip(matching, owners):
+                lldb_breakpoint.SetThreadID(owner)
 
     def are_for(self, rank: int) -> bool:
         """Whether a step waits for a rank to come somewhere: by breakpoints of LLDB's own, for the rank's thread."""
@@ -56,9 +56,9 @@ class ThreadBreakpoints:
         last, number = self._tried + (FURTHER if self._tried else FIRST_LOOK), self._tried
         while number < last:
             number += 1
-            one = find(-number)
-            if one.IsValid():
-                self._known[number] = one
+            candidate = find(-number)
+            if candidate.IsValid():
+                self._known[number] = candidate
                 self._tried, last = number, max(last, number + FURTHER)
 
 

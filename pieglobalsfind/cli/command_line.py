@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.filter:
         from pieglobalsfind.cli.filter import annotate
 
-        there, known = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
-        return DONE if known or not there else NOTHING_FOUND
+        there, owned = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
+        return DONE if owned or not there else NOTHING_FOUND
     answers = [best_answer(finders, address) for address in addresses]
     if arguments.nominal:
         answers = [each for answer in answers for each in (answer, *nominal_answers(finders, answer))]

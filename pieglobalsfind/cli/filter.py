@@ -23,23 +23,23 @@ _ADDRESS = re.compile(
 
 def annotate(finder: Finder, source: BinaryIO, sink: BinaryIO) -> tuple[int, int]:
     """Copy `source` to `sink`; returns how many addresses there were and how many of them belong to something."""
-    addresses = found = 0
+    addresses = owned = 0
 
     @lru_cache(maxsize=KEPT)
-    def known(address: int) -> bytes:
+    def note_on(address: int) -> bytes:
         answer = finder.answer(address)
         return f" [{answer.knowledge}]".encode("utf-8", "backslashreplace") if answer.found else b""
 
     def replaced(match: re.Match[bytes]) -> bytes:
-        nonlocal addresses, found
-        note = known(int(match.group(), 16))
+        nonlocal addresses, owned
+        note = note_on(int(match.group(), 16))
         addresses += 1
-        found += bool(note)
+        owned += bool(note)
         return match.group() + note
 
     while True:
         line = source.readline(LONGEST)
         if not line:
-            return addresses, found
+            return addresses, owned
         sink.write(_ADDRESS.sub(replaced, line))
         sink.flush()

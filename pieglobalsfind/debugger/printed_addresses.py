@@ -31,16 +31,16 @@ class Addresses:
     @classmethod
     def of(cls, rank: Rank, focus: Rank) -> Addresses:
         """Return what of a rank's addresses belongs to which copy."""
-        theirs = {rebase.object: rebase.copy for rebase in _rebased(focus)}
-        mine = tuple(
-            (rebase.copy, rebase.copy + rebase.size, theirs[rebase.object] - rebase.copy) for rebase in _rebased(rank)
+        focused = {rebase.object: rebase.copy for rebase in _rebased(focus)}
+        copies = tuple(
+            (rebase.copy, rebase.copy + rebase.size, focused[rebase.object] - rebase.copy) for rebase in _rebased(rank)
         )
         regions = (rank.stack, rank.heap)
         plain = tuple(region for region in regions if not isinstance(region, Absent))
-        return cls(mine, plain, tuple((rebase.copy, rebase.copy + rebase.size) for rebase in _rebased(focus)))
+        return cls(copies, plain, tuple((rebase.copy, rebase.copy + rebase.size) for rebase in _rebased(focus)))
 
     def in_focus(self, address: int) -> Optional[int]:
-        """The address that has the name of this one in the debugger's symbols, None if this one has no name."""
+        """The address in focus with the same name in the debugger's symbols; None if the address has no name."""
         if any(address in region for region in self.plain):
             return None
         for start, end, distance in self.copies:

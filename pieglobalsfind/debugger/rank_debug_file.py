@@ -40,8 +40,8 @@ from pieglobalsfind.elf.file import (
 )
 from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STB_LOCAL, STT_OBJECT, STT_TLS
 from pieglobalsfind.machine.processor import NOWHERE
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
-from pieglobalsfind.ranks.variable_address import data_place, lies_apart, thread_local_place
+from pieglobalsfind.model import Absent, Object, Rank, Region
+from pieglobalsfind.ranks.variable_address import data_place, has_copy, lies_apart, thread_local_place
 
 # exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
 ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
@@ -105,12 +105,8 @@ class Instance:
         """Processes share all memory, or else the ranks' ranges alone: then the object has no copies."""
         if self.rank is None:
             return False
-        is_copied = any(
-            isinstance(placement, Rebase) and placement.object == self.object.index
-            for placement in self.rank.placements
-        )
         in_range = isinstance(self.rank.range, Region) and address in self.rank.range
-        return self.is_elsewhere and not is_copied and not in_range
+        return self.is_elsewhere and not has_copy(self.rank, self.object) and not in_range
 
 
 def make_folder() -> Path:
@@ -176,9 +172,9 @@ def write(descriptor: int, location: Location, address: int) -> None:
 
 def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     """Where the addresses of variables stand in the file's debug information."""
-    known = tuple(variables)
-    addresses = frozenset(variable.address for variable in known if variable.address is not None)
-    offsets = frozenset(variable.tls_offset for variable in known if variable.tls_offset is not None)
+    variables = tuple(variables)
+    addresses = frozenset(variable.address for variable in variables if variable.address is not None)
+    offsets = frozenset(variable.tls_offset for variable in variables if variable.tls_offset is not None)
     with open_elf(path) as elf:
         for section in elf.sections:
             if section.name == ".debug_info":

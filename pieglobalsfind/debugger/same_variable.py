@@ -1,9 +1,9 @@
 """Where other ranks have the variable that one rank has at an address, as far as that can be proven.
 
 Takes a moment of a process. Names mean the same in two ranks whose user frames are at the same place of the same file:
-such ranks are grouped. A variable of static storage is at the same offset in each rank's copy of its object; one of a
-frame is so if debug information places it at a constant distance from the frame's CFA. Of anything else it says
-nothing. It reads stacks, and evaluates no expression.
+such ranks are grouped. A variable of static storage is at the same offset in each rank's copy of its object. A
+frame's variable is at the same distance from the CFA in each rank, if debug information gives a constant one. Of
+anything else it says nothing. It reads stacks, and evaluates no expression.
 """
 
 from __future__ import annotations

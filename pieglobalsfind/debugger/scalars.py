@@ -46,14 +46,14 @@ def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[Sca
 def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[ScalarPart]:
     """C's nested dimensions, or Fortran's, the first of which varies fastest."""
     bounds = [(dimension.count, dimension.lower) for dimension in array.dimensions]
-    known = [(count, lower) for count, lower in bounds if isinstance(count, int) and isinstance(lower, int)]
+    fixed = [(count, lower) for count, lower in bounds if isinstance(count, int) and isinstance(lower, int)]
     size = types.size(array.element)
-    if len(known) != len(bounds) or size <= 0:
+    if len(fixed) != len(bounds) or size <= 0:
         return
     total = 1
-    for count, _ in known:
+    for count, _ in fixed:
         total *= max(count, 0)
-    fastest_first = known if array.column_major else known[::-1]
+    fastest_first = fixed if array.column_major else fixed[::-1]
     for number in range(min(total, MOST)):
         rest, indices = number, []
         for count, lower in fastest_first:

@@ -58,7 +58,7 @@ class WantedValue:
         return (self.number % (1 << bits)).to_bytes(size, "little")
 
 
-def found(face: Debugger, text: str) -> Iterator[Block]:
+def search(face: Debugger, text: str) -> Iterator[Block]:
     """What `rank find` answers."""
     words = text.split()
     if not 1 <= len(words) <= 2:

@@ -76,17 +76,17 @@ def peer_of(waiting: Waiting, members: Communicators) -> Optional[int]:
     """The rank of MPI_COMM_WORLD that is waited for, None for none, any or an unknown one."""
     if waiting.in_world:
         return waiting.peer if waiting.peer >= 0 else None
-    known = members.get(waiting.communicator, ())
-    return known[waiting.peer] if 0 <= waiting.peer < len(known) else None
+    ranks = members.get(waiting.communicator, ())
+    return ranks[waiting.peer] if 0 <= waiting.peer < len(ranks) else None
 
 
 def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:
     """(start, end) of the memory that describes each communicator first."""
-    known = set[int]()
+    described = set[int]()
     for rank, waiting in _waiting(table):
-        record = _record(target, table, rank) if waiting.communicator not in known else None
+        record = _record(target, table, rank) if waiting.communicator not in described else None
         if record is not None and _members(target, table, rank) is not None:
-            known.add(waiting.communicator)
+            described.add(waiting.communicator)
             yield record.wait_members, record.wait_members + ELEMENT * record.wait_member_count
 
 

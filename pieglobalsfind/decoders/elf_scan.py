@@ -64,10 +64,10 @@ def _is_anonymous(mapping: MemoryMapping) -> bool:
 def _copies(target: Target, starts: Sequence[int]) -> dict[Identity, list[int]]:
     """By identity, the places that begin with an ELF header; the same first bytes are parsed once."""
     begins = _with_magic(target, starts)
-    known: dict[bytes, Identity] = {}
+    identities: dict[bytes, Identity] = {}
     copies: dict[Identity, list[int]] = {}
     for base, first in zip(begins, read_many(target, [(base, FIRST) for base in begins])):
-        identity = known.get(first) if first is not None else None
+        identity = identities.get(first) if first is not None else None
         elf = _header(target, base) if identity is None else None
         if elf is not None and elf.program_headers:
             identity = _identity(target, elf)
@@ -76,7 +76,7 @@ def _copies(target: Target, starts: Sequence[int]) -> dict[Identity, list[int]]:
                 for header in elf.program_headers
                 if header.type == PT_NOTE
             ):
-                known[first] = identity
+                identities[first] = identity
         if identity is not None:
             copies.setdefault(identity, []).append(base)
     return copies

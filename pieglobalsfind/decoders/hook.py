@@ -65,10 +65,10 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
 
 
 def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankTable:
-    known = {rank.rank: rank for rank in rank_table.ranks}
+    by_number = {rank.rank: rank for rank in rank_table.ranks}
     here = {rank.rank for rank in table.ranks if rank.state != MIGRATED_OUT}
-    with_images = with_images and bool(rank_table.objects) and here <= known.keys()
-    ranks = tuple(_with(rank, known.get(rank.rank), with_images) for rank in table.ranks)
+    with_images = with_images and bool(rank_table.objects) and here <= by_number.keys()
+    ranks = tuple(_with(rank, by_number.get(rank.rank), with_images) for rank in table.ranks)
     return replace(
         table,
         ranks=ranks,
@@ -81,12 +81,12 @@ def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankT
     )
 
 
-def _with(rank: Rank, found: object, with_images: bool) -> Rank:
+def _with(rank: Rank, decoded: object, with_images: bool) -> Rank:
     if rank.state == MIGRATED_OUT:
         return replace(rank, placements=()) if with_images else rank
-    if not isinstance(found, Rank):
+    if not isinstance(decoded, Rank):
         return rank
     if rank.context in LACKING:
-        rank = replace(rank, state=found.state, context=found.context, kernel_thread=found.kernel_thread)
-    heap = found.heap if isinstance(rank.heap, Absent) or with_images else rank.heap
-    return replace(rank, heap=heap, placements=found.placements if with_images else rank.placements)
+        rank = replace(rank, state=decoded.state, context=decoded.context, kernel_thread=decoded.kernel_thread)
+    heap = decoded.heap if isinstance(rank.heap, Absent) or with_images else rank.heap
+    return replace(rank, heap=heap, placements=decoded.placements if with_images else rank.placements)

@@ -32,11 +32,11 @@ class RanksOnDemand(Sequence[Rank]):
     """Equal to a tuple of the same ranks; `make` makes the one of an index."""
 
     def __init__(
-        self, columns: Columns, make: Callable[[int], Rank], known: Optional[Mapping[int, Rank]] = None
+        self, columns: Columns, make: Callable[[int], Rank], made: Optional[Mapping[int, Rank]] = None
     ) -> None:
         self.columns = columns
         self._make = make
-        self._known = dict(known or {})
+        self._known = dict(made or {})
         self._whole: Optional[tuple[Rank, ...]] = None
 
     def __len__(self) -> int:

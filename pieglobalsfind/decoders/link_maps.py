@@ -14,7 +14,7 @@ from typing import Optional
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.model import Object, Placement, Rebase
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 DT_DEBUG = 21
 MOST_OBJECTS = 4096  # of one linker namespace
@@ -73,7 +73,7 @@ def _debugs(target: Target, debug: int) -> Iterator[tuple[int, int]]:
         yield first, state
         if version < EXTENDED:
             return
-        (debug,) = struct.unpack("<Q", target.read(debug + 40, 8))
+        debug = word_at(target, debug + 40)
         if not debug:
             return
 

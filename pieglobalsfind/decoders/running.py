@@ -34,9 +34,9 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
 def is_between_ranks(table: RankTable) -> bool:
     """Whether a thread of a stopped target has left a rank, and holds in registers alone what it goes on with.
 
-    The embedded runtime has cleared the next rank's context by then, so that it is nowhere in memory: that rank waits
-    without one, or runs on the thread that is still on the other's stack. A moment later it is on its own. Where only
-    copies tell of ranks, it is one whose context is not found while those of others are.
+    The embedded runtime has cleared the next rank's context by then: that rank waits without one, or runs on a thread
+    that is still on the other's stack. A moment later it is on its own. Where only copies tell of ranks, the next rank
+    is the one whose context can't be found.
     """
     running = set[int]()
     for rank in table.ranks:

@@ -90,7 +90,7 @@ class KnownRecords:
     def at_moment(self, target: Target, is_known: IsKnown = _is_unknown) -> Optional[RankTable]:
         """The table as it is in `target`, None if the registry has changed, or can't be read.
 
-        A rank that was suspended and is so now is as it was then, if `is_known(its number, its context)`.
+        A rank that is suspended now as before is taken as unchanged, if `is_known(its number, its context)`.
         """
         order = "little" if self.table.byte_order == "<" else "big"
         (generation,) = read_many(target, [(self.generation, WORD)])
@@ -114,7 +114,7 @@ class KnownRecords:
         return replace(self.table, ranks=with_changes(self.table.ranks, changes)) if changes else self.table
 
     def _records(self, target: Target) -> Sequence[Optional[bytes]]:
-        """The ranks' records, by one read where they lie one after the other, as tables do."""
+        """The ranks' records; one read serves for all if they are consecutive, as in a table."""
         ranks, size = self.table.ranks, self.table.record_size
         first, stride = ranks[0].record, ranks[1].record - ranks[0].record if len(ranks) > 1 else size
         if stride == size and all(rank.record == first + at * stride for at, rank in enumerate(ranks)):

@@ -42,7 +42,7 @@ def registers(target: Target, kind: str, address: int) -> Registers:
         raise UsageError(f"{kind!r} is not a kind of saved context", f"these are: {', '.join(KINDS)}")
     maps, processor = target.maps(), processor_of_target(target)
     why = ""
-    believed: list[Registers] = []
+    valid: list[Registers] = []
     for layout in processor.contexts[kind]:
         values = _read(target, kind, address, layout)
         if kind == "jmp_buf":
@@ -53,10 +53,10 @@ def registers(target: Target, kind: str, address: int) -> Registers:
         wrong = _wrong(maps, processor, address, values)
         why = why or wrong
         if not wrong:
-            believed.append(values)
-    if not believed:
+            valid.append(values)
+    if not valid:
         raise RanklensError(f"what lies at {address:#x} is not a {kind} of a suspended thread, {why}")
-    return next((one for one in believed if is_return_address(target, processor, one[processor.pc])), believed[0])
+    return next((values for values in valid if is_return_address(target, processor, values[processor.pc])), valid[0])
 
 
 def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
@@ -157,7 +157,7 @@ def _is_in_vector(data: bytes, at: int) -> bool:
 
 
 def _types(data: bytes, at: int, step: int) -> Iterator[int]:
-    """What the pairs from one on say they are, in one direction, as far as they look like a vector's."""
+    """The types of a vector's pairs, from one pair on in one direction, as far as they look like a vector's."""
     for place in range(at, at + step * MOST_PAIRS, step):
         if not 0 <= place <= len(data) - 16:
             return

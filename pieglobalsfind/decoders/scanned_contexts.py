@@ -1,9 +1,9 @@
 """Where suspended ranks have saved their registers, where nothing but copies tells of ranks.
 
 Takes a target that stands still; gives contexts that the runtime itself names. In a rank's stack many places look like
-saved registers and lead to its main function, nearly all of them from calls that have returned. The runtime keeps the
-right place in a word outside of all stacks, and what lies there returns to just after a call of the function that
-switches, whose code tells which registers it has pushed.
+saved registers and lead to its main function, nearly all of them from calls that have returned. A word outside
+of all stacks has the right place: the runtime keeps it there. What lies there returns to just after a call of the
+function that switches. That function's code tells which registers it has pushed.
 """
 
 from __future__ import annotations

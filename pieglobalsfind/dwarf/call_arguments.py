@@ -102,9 +102,9 @@ class ArgumentReader:
         return self._sites[return_address]
 
     def callees(self, return_address: int) -> frozenset[str]:
-        """What the function is called that the call calls which returns to an address; none where nothing tells.
+        """The names of the function that was called by the call before a return address; none where nothing tells.
 
-        By a jump at its end that function may have left its frame to another one, to which other values were passed.
+        That function may have ended in a jump: then its frame is another function's, to which other values were passed.
         """
         if return_address not in self._callees:
             site = self._site(return_address)

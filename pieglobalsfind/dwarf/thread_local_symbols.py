@@ -36,13 +36,13 @@ class ThreadLocalSymbols:
 
     @cached_property
     def _offsets(self) -> dict[Key, Optional[int]]:
-        found: dict[Key, Optional[int]] = {}
+        offsets: dict[Key, Optional[int]] = {}
         try:
             for key, offset in self._read():
-                found[key] = None if found.get(key, offset) != offset else offset
+                offsets[key] = None if offsets.get(key, offset) != offset else offset
         except ObjectFileError:
             return {}
-        return found
+        return offsets
 
     def _read(self) -> Iterator[tuple[Key, int]]:
         with ExitStack() as opened:

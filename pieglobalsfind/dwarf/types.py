@@ -257,9 +257,9 @@ class TypeTable:
 
     def strip(self, index: int) -> Bare:
         """The type under typedefs and qualifiers."""
-        known = self._bare.get(index)
-        if known is not None:
-            return known
+        stripped = self._bare.get(index)
+        if stripped is not None:
+            return stripped
         bare = self.types[index]
         while isinstance(bare, (Typedef, Qualified)):
             bare = self.types[bare.target]
@@ -299,14 +299,14 @@ class TypeTable:
     def _found_place(self, index: int, name: str, depth: int) -> Place:
         bare = self.strip(index)
         members = [member for member in bare.members if member.location is None] if isinstance(bare, Struct) else []
-        for one in members:
-            if one.name == name and not one.is_base:
-                return one.offset, one.type
-        for one in members:
-            if (one.is_base or not one.name) and depth < MOST_LEVELS:
-                inner = self.place(one.type, name, depth + 1)
+        for member in members:
+            if member.name == name and not member.is_base:
+                return member.offset, member.type
+        for member in members:
+            if (member.is_base or not member.name) and depth < MOST_LEVELS:
+                inner = self.place(member.type, name, depth + 1)
                 if inner is not None:
-                    return one.offset + inner[0], inner[1]
+                    return member.offset + inner[0], inner[1]
         return None
 
     def size(self, index: int) -> int:
@@ -319,9 +319,9 @@ class Variable(NamedTuple):  # a dataclass takes five times as long to make, and
     """A variable of static storage.
 
     `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
-    static). `address` is the vaddr in its file, None for a thread-local one, which has `tls_offset` in its module's
-    block instead, and for a struct of globals, which each rank has wherever it told. `block` names the Fortran common
-    block. `file` is as DWARF names it; `size` is in bytes.
+    static). `address` is the vaddr in its file. It is None for a thread-local variable, which has `tls_offset` in its
+    module's block instead, and for a struct of globals: its rank published the address. `block` names the Fortran
+    common block. `file` is as DWARF names it; `size` is in bytes.
     """
 
     name: str

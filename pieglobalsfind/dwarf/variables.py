@@ -83,7 +83,7 @@ ANYWHERE = Scope()  # in no scope that has a name
 Found = tuple[Variable, Scope, int]
 
 
-class FunctionTold(NamedTuple):
+class ScopedFunction(NamedTuple):
     """A function by its own name, in the scope that qualifies it: that of its declaration if there is one."""
 
     die: Die
@@ -311,38 +311,38 @@ class VariableReader:
 
     def _name_functions(self, innermost: Die) -> None:
         """Name a function, and before it those around it; in a damaged file each may be within another, endlessly."""
-        around: list[FunctionTold] = []
+        around: list[ScopedFunction] = []
         outer: Optional[Die] = innermost
         while outer is not None and (outer.addr or 0) not in self._names:
             if len(around) > MOST_AROUND:
                 self._names[outer.addr or 0] = "..."
                 break
-            around.append(self._told_of(outer))
+            around.append(self._scoped(outer))
             outer = around[-1].scope.function
-        for function_told in reversed(around):
-            self._names[function_told.die.addr or 0] = self._name_of_function(function_told)
+        for function in reversed(around):
+            self._names[function.die.addr or 0] = self._name_of_function(function)
 
-    def _told_of(self, function: Die) -> FunctionTold:
+    def _scoped(self, function: Die) -> ScopedFunction:
         scope = self._scopes.get(function.addr or 0, ANYWHERE)
         declared = self._reader.reference(function, dw.DW_AT_specification)
         declared = declared or self._reader.reference(function, dw.DW_AT_abstract_origin)
         if declared is not None:
             scope = self._scopes.get(declared.addr or 0, scope)
-        return FunctionTold(function, self._name(function), scope, declared)
+        return ScopedFunction(function, self._name(function), scope, declared)
 
-    def _name_of_function(self, function_told: FunctionTold) -> str:
-        name = self._qualified(self._qualifier(function_told.scope), function_told.name)
-        if self._language_of(function_told.die.cu) != "C++":
+    def _name_of_function(self, function: ScopedFunction) -> str:
+        name = self._qualified(self._qualifier(function.scope), function.name)
+        if self._language_of(function.die.cu) != "C++":
             return name
-        linkage = self._linkage_name(function_told.die)
+        linkage = self._linkage_name(function.die)
         readable = self._demangle(linkage) if linkage else ""
-        return readable if readable and readable != linkage else f"{name}({self._parameters(function_told)})"
+        return readable if readable and readable != linkage else f"{name}({self._parameters(function)})"
 
-    def _parameters(self, function_told: FunctionTold) -> str:
+    def _parameters(self, function: ScopedFunction) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        parameters = list(islice(self.types.parameters(function_told.die), MOST_PARAMETERS))
-        if not parameters and function_told.declared is not None:  # as link-time optimization leaves it
-            parameters = list(islice(self.types.parameters(function_told.declared), MOST_PARAMETERS))
+        parameters = list(islice(self.types.parameters(function.die), MOST_PARAMETERS))
+        if not parameters and function.declared is not None:  # as link-time optimization leaves it
+            parameters = list(islice(self.types.parameters(function.declared), MOST_PARAMETERS))
         return ", ".join(type_name(self._table, parameter, "C++") for parameter in parameters)
 
 
@@ -350,11 +350,11 @@ def in_order(variables: list[Variable], place: int) -> list[Variable]:
     """By place and name; of those that have these and the line in common the first."""
     if len(set(map(itemgetter(place), variables))) == len(variables):
         return sorted(variables, key=itemgetter(place))
-    known = set[tuple[object, str, int]]()
+    keys = set[tuple[object, str, int]]()
     left = []
     for row in sorted(variables, key=itemgetter(place, NAME)):
-        if (row[place], row.name, row.line) not in known:
-            known.add((row[place], row.name, row.line))
+        if (row[place], row.name, row.line) not in keys:
+            keys.add((row[place], row.name, row.line))
             left.append(row)
     return left
 

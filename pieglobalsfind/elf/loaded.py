@@ -58,7 +58,7 @@ class LoadedElf:
 
     @cached_property
     def program_headers(self) -> tuple[ProgramHeader, ...]:
-        """Those that lie in the first page, which is where linkers put them; () if they do not."""
+        """The program headers, if they lie in the first page, where linkers put them; else ()."""
         count = min(self.header.program_count, MOST_PROGRAM_HEADERS)
         data = self._try(self.base + self.header.program_offset, count * PROGRAM_HEADER_SIZE)
         return parse_program_headers(data, self.header.order)

@@ -1,4 +1,4 @@
-"""The file of a loaded object: where it is, whether it still is the one that the target runs, and its debug file.
+"""The file of a loaded object: its path, whether the target still runs this file, and its debug file.
 
 Takes a target and what is known of the object in memory; gives a path, or why there is none. It never takes a file of
 the same name for the same file.

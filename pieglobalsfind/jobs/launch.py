@@ -1,8 +1,8 @@
 """Which processes one launch (charmrun, mpirun, srun) has started, told apart from another launch of the same program.
 
-Takes the processes of this host, and which place each says it has in its job; gives the job's own. The environment
-names a launch, if its launcher says so there; else its processes are those below one launcher, or the fewest below one
-process that are every process of a job once. It reads nothing itself.
+Takes the processes of this host, and which place each says it has in its job; gives the job's own. A launcher
+may name the launch in the environment. Else its processes are those below one launcher, or the fewest below one process
+that make a whole job. It reads nothing itself.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ def launch_of(pid: int, by_pid: Mapping[int, HostProcess], place_of: PlaceOf) ->
         for host_process in by_pid.values()
         if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
     }
-    places = {
-        process: its for process in alike | {pid} for its in (place_of(process),) if its and its.count == place.count
-    }
+    positions = {process: place_of(process) for process in alike | {pid}}
+    places = {process: at for process, at in positions.items() if at and at.count == place.count}
     name = own.launch or step_of(own)
     if name:
         firsts = first_of_each(places, by_pid, places)

@@ -151,9 +151,9 @@ def in_checkpoint(folder: Path) -> Members:
         check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
     with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
-        said = dict(line.partition(" ")[::2] for line in file.read(LARGEST_DESCRIPTION).splitlines())
-    count = said.get("processes", "")
-    if "end" not in said or not NUMBER.fullmatch(count) or not 0 < int(count) <= MOST_PROCESSES:
+        description = dict(line.partition(" ")[::2] for line in file.read(LARGEST_DESCRIPTION).splitlines())
+    count = description.get("processes", "")
+    if "end" not in description or not NUMBER.fullmatch(count) or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
     is_snapshot = any(whole[-1].glob("process-*.snapshot"))
     form, suffix = ("snapshot", "snapshot") if is_snapshot else ("checkpoint", "core")
@@ -192,23 +192,23 @@ def identity(pid: int) -> Optional[MemberIdentity]:
 
 
 def by_id(job_id: str, asked: str) -> Members:
-    """All processes of this host whose registry names the job; of those that share one, the one that it names."""
-    known = {
+    """All processes of this host whose registry names the job; if several share one, the process that it names."""
+    identities = {
         pid: member_identity
         for pid in pids()
         for member_identity in (identity(pid),)
         if member_identity is not None and member_identity.job_id == job_id
     }
-    if not known:
+    if not identities:
         named = by_name(job_id)
         if named is not None:
             return named
         raise TargetError(f"no process of job {asked} can be found here", "check that it runs, and that you own it")
     chosen: dict[int, int] = {}
-    for pid, member_identity in sorted(known.items()):
+    for pid, member_identity in sorted(identities.items()):
         if member_identity.index not in chosen or member_identity.own_pid == pid:
             chosen[member_identity.index] = pid
-    count = max(member_identity.count for member_identity in known.values())
+    count = max(member_identity.count for member_identity in identities.values())
     job_members = tuple(JobMember(index, pid) for index, pid in sorted(chosen.items()))
     return with_doubtful(Members(f"job {job_id}", job_members, count))
 

@@ -67,11 +67,11 @@ def _jobs(among: Iterable[HostProcess], by_pid: Mapping[int, HostProcess]) -> It
     """Each job that one of some processes belongs to, once: by their registries, then by their launches."""
     own = by_pid[os.getpid()].program  # collectors are no ranks
     left = [process.pid for process in among if process.program and process.program != own]
-    identities = {pid: its for pid in left for its in (identity(pid),) if its is not None}
-    for name in sorted({its.job_id for its in identities.values() if its.job_id}):
+    identities = {pid: entry for pid in left for entry in (identity(pid),) if entry is not None}
+    for name in sorted({entry.job_id for entry in identities.values() if entry.job_id}):
         with suppress(TargetError):  # it has ended
             yield members_of(name)
-    place_of, seen = lru_cache(maxsize=None)(place), {pid for pid, its in identities.items() if its.job_id}
+    place_of, seen = lru_cache(maxsize=None)(place), {pid for pid, entry in identities.items() if entry.job_id}
     for pid in left:
         if pid not in seen and launch.is_launched(pid, by_pid) and place_of(pid) is not None:
             members = of_launch(pid, launch.launch_of(pid, by_pid, place_of))

@@ -51,13 +51,13 @@ def processes() -> dict[int, HostProcess]:
 
 
 def _process(pid: int) -> HostProcess:
-    said = environment(pid)
+    variables = environment(pid)
     # The first number is the process's own.
-    launch = said.get(NETSTART, "").partition(" ")[2] or said.get(NAMESPACE, "")
+    launch = variables.get(NETSTART, "").partition(" ")[2] or variables.get(NAMESPACE, "")
     file = program(pid)
     if Path(file).name == PROXY:
         launch = control_port(pid)
-    return HostProcess(pid, parent(pid), file, launch, (launch, *(said.get(step, "") for step in STEP)))
+    return HostProcess(pid, parent(pid), file, launch, (launch, *(variables.get(step, "") for step in STEP)))
 
 
 def pids() -> Iterator[int]:

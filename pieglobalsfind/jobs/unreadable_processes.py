@@ -1,7 +1,7 @@
 """Processes that may belong to a job: of another user, or with a registry that can't be trusted.
 
-Takes the processes of a job that were found; gives a sentence for each other one that was started along with them and
-bears their name, with the reason why nothing is known of it. It claims nothing of them.
+Takes the processes of a job that were found; gives a sentence for each other process of the same launch and
+name, with the reason why nothing is known of it. It claims nothing of them.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def stacks_of(view: ProcessView, ranks: Optional[Sequence[int]], runtime: bool) 
 
 def tree(stacks: Mapping[int, Union[Stack, Absent]]) -> str:
     """All stacks as one call tree, each call with the ranks that are in it, and below it why ranks have none."""
-    known = [(rank, stack.frames[::-1]) for rank, stack in stacks.items() if isinstance(stack, Stack)]
-    shown = [harmless(line) for line in lines(merge(known))]
+    paths = [(rank, stack.frames[::-1]) for rank, stack in stacks.items() if isinstance(stack, Stack)]
+    shown = [harmless(line) for line in lines(merge(paths))]
     reasons: dict[str, list[int]] = {}
     for rank, walked in stacks.items():
         if isinstance(walked, Absent):

@@ -66,7 +66,7 @@ class Declared:
 
 def values_of(view: ProcessView, name: str, file: str) -> dict[int, Union[Value, Absent]]:
     """The value of the one variable that is meant; raises `UsageError` if it is none, or several."""
-    chosen = _the_one(view, name, file)
+    chosen = _only_match(view, name, file)
     if chosen.variable.size > LARGEST:
         raise UsageError(f"{name} has {chosen.variable.size} bytes", "read a part of it by its address")
     names = AddressNames(view.table, view.translator, view.symbolizer)
@@ -74,8 +74,8 @@ def values_of(view: ProcessView, name: str, file: str) -> dict[int, Union[Value,
     return {rank.rank: _value(view.target, rank, chosen, names) for rank in ranks}
 
 
-def _the_one(view: ProcessView, name: str, file: str) -> Declared:
-    declareds: list[Declared] = []
+def _only_match(view: ProcessView, name: str, file: str) -> Declared:
+    declarations: list[Declared] = []
     missing: list[Absent] = []
     for elf_object in (
         elf_object for elf_object in view.table.objects if elf_object.privatized or elf_object.is_program
@@ -84,12 +84,12 @@ def _the_one(view: ProcessView, name: str, file: str) -> Declared:
         if isinstance(declared, Absent):
             missing += [declared] if elf_object.is_program else []
         else:
-            declareds += [
+            declarations += [
                 Declared(elf_object, declared.types, variable) for variable in _matching(declared, name, file)
             ]
     different = {
         (declared.object.index, declared.variable.address, declared.variable.tls_offset): declared
-        for declared in declareds
+        for declared in declarations
     }
     if not different and missing:
         raise RanklensError(missing[0].reason, missing[0].hint)

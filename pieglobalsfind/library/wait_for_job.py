@@ -77,9 +77,9 @@ def _stacks_of_all(targets: Sequence[PausedTarget]) -> Stacks:
     best: dict[int, tuple[int, bool]] = {}
     stacks: Stacks = {}
     for view in map(view_of, targets):
-        mine = [rank for rank in view.table.ranks if rank.rank not in best or strength(rank) > best[rank.rank]]
-        best.update((rank.rank, strength(rank)) for rank in mine)
-        stacks.update(stacks_of(view, [rank.rank for rank in mine], runtime=False))
+        ranks = [rank for rank in view.table.ranks if rank.rank not in best or strength(rank) > best[rank.rank]]
+        best.update((rank.rank, strength(rank)) for rank in ranks)
+        stacks.update(stacks_of(view, [rank.rank for rank in ranks], runtime=False))
     return stacks
 
 

@@ -102,18 +102,18 @@ def waiting(stack: RankStack, frame: int, name: str, rank: int, convention: Conv
     }
     values = {title: call.integer(place) for title, place in wanted.items() if place is not None}
     unknown = _reasons({title: value for title, value in values.items() if isinstance(value, Absent)})
-    known = {title: value for title, value in values.items() if isinstance(value, int)}
-    communicator = known.get("communicator")
-    peer = _peer(known.get("source or destination"), convention) if shape.peer is not None else NONE
+    integers = {title: value for title, value in values.items() if isinstance(value, int)}
+    communicator = integers.get("communicator")
+    peer = _peer(integers.get("source or destination"), convention) if shape.peer is not None else NONE
     numbers_ranks = convention.numbers_ranks
-    if numbers_ranks and communicator == convention.world and known.get("root", rank) != rank:
-        peer = known["root"]  # in any implementation: what the others get is his
+    if numbers_ranks and communicator == convention.world and integers.get("root", rank) != rank:
+        peer = integers["root"]  # in any implementation: what the others get is his
     if numbers_ranks and communicator == convention.own and peer is not None and peer >= 0:
         peer = rank
     return Waiting(
         name,
         NONE if peer is None else peer,
-        _tag(known.get("tag"), convention),
+        _tag(integers.get("tag"), convention),
         0 if communicator is None else communicator % INVERSE,
         numbers_ranks and peer is not None and peer >= 0 and communicator in (convention.world, convention.own),
         unknown,

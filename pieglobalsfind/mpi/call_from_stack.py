@@ -1,7 +1,8 @@
 """Which MPI call a suspended rank is in, from its stack, where the runtime does not publish it.
 
 Takes ranks that a runtime's own data describe, and a walker; gives them as blocked in that call, with its peer, tag and
-communicator where its arguments tell them. A rank whose stack can't be walked stays as it was.
+communicator where the runtime's requests or the call's arguments tell them. A rank whose stack can't be walked stays as
+it was.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
@@ -16,6 +18,7 @@ from pieglobalsfind.model import BLOCKED, HOOK, OWN_THREAD, READY, RUNNING, Rank
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
+    from pieglobalsfind.decoders.ampi.requests import AmpiRequests
     from pieglobalsfind.decoders.smpi.requests import Requests
     from pieglobalsfind.stacks.call_tree import Call
     from pieglobalsfind.stacks.unwind import Walker
@@ -24,7 +27,7 @@ TIERS = ("runtime", HOOK)  # where the runtime publishes no calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
-SMPI, S4U = "SMPI", "SimGrid S4U"
+AMPI, SMPI, S4U = "AMPI", "SMPI", "SimGrid S4U"
 OF_THREADS = ("PiP", SMPI, S4U)  # whose ranks are kernel threads where there is no layout of contexts
 AWAITS_TURN = "simgrid::kernel::context::ThreadContext::start("
 SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
@@ -32,12 +35,34 @@ MOST_SCHEDULED = 1 << 16  # more makes no sense
 MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
 
 
+class RequestsOf:
+    """The requests that a runtime keeps, of one moment, read when the first rank needs them."""
+
+    def __init__(self, target: Target, table: RankTable) -> None:
+        self._target = target
+        self._table = table
+
+    @cached_property
+    def smpi(self) -> Requests:
+        """SMPI's."""
+        from pieglobalsfind.decoders.smpi.requests import Requests
+
+        return Requests(self._target, self._table)
+
+    @cached_property
+    def ampi(self) -> AmpiRequests:
+        """AMPI's."""
+        from pieglobalsfind.decoders.ampi.requests import AmpiRequests
+
+        return AmpiRequests(self._target, self._table)
+
+
 def as_blocked(
-    target: Target, table: RankTable, walker: Walker, rank: Rank, requests: Optional[Requests] = None
+    target: Target, table: RankTable, walker: Walker, rank: Rank, requests: Optional[RequestsOf] = None
 ) -> Rank:
     """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls.
 
-    A rank that is ready again stays ready, with the call that it has not left. `requests`: SMPI's, of this moment.
+    A rank that is ready again stays ready, with the call that it has not left. `requests` are of this moment.
     """
     if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank
@@ -48,9 +73,11 @@ def as_blocked(
         name = outermost_call(call.function for call in calls)
         if name is None:
             return rank
+        requests = requests or RequestsOf(target, table)
         if table.runtime == SMPI:
-            return _by_requests(requests or requests_of(target, table), walker, rank, name)
-        waiting = _by_arguments(table, walker, rank, name)
+            return _by_requests(requests.smpi, walker, rank, name)
+        waiting = requests.ampi.waiting(rank, name) if table.runtime == AMPI else None
+        waiting = waiting or _by_arguments(table, walker, rank, name)
         if rank.state == RUNNING:
             return replace(rank, waiting=waiting)
         return replace(rank, state=READY if _is_scheduled(target, table, rank) else BLOCKED, waiting=waiting)
@@ -97,13 +124,6 @@ def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Wa
     return Waiting(name)
 
 
-def requests_of(target: Target, table: RankTable) -> Requests:
-    """The requests of SMPI's ranks at this moment."""
-    from pieglobalsfind.decoders.smpi.requests import Requests
-
-    return Requests(target, table)
-
-
 def _by_requests(requests: Requests, walker: Walker, rank: Rank, name: str) -> Rank:
     """The rank with what its call waits for, as SMPI's own requests tell it."""
     waiting, is_on_its_way = requests.waiting(rank, walker.stack_pointer_now(rank), name)
@@ -113,7 +133,7 @@ def _by_requests(requests: Requests, walker: Walker, rank: Rank, name: str) -> R
 
 def _is_scheduled(target: Target, table: RankTable, rank: Rank) -> bool:
     """Whether a thread of Charm++ waits for its turn alone: a CthThread begins with its token and that count."""
-    if table.runtime != "AMPI" or not rank.thread:
+    if table.runtime != AMPI or not rank.thread:
         return False
     try:
         scheduled = int.from_bytes(target.read(rank.thread + SCHEDULED, 4), "little", signed=True)
@@ -126,7 +146,7 @@ def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
     """The table with every rank `as_blocked`; of a running job only those that stood still meanwhile."""
     if table.evidence.tier not in TIERS:
         return table
-    requests = requests_of(target, table) if table.runtime == SMPI else None
+    requests = RequestsOf(target, table)
     ranks = [as_blocked(target, table, walker, rank, requests) for rank in table.ranks]
     if target.is_live:
         from pieglobalsfind.decoders import decode

@@ -1,7 +1,7 @@
 """Whose an address is: one sorted table of all images, originals and mappings, asked by bisection.
 
-Takes a rank table and a memory map, both as values; pure. A rank's copies are one interval each, and what lies where in
-a copy is asked of the object, so that ten thousand ranks cost no more than their placements.
+Takes a rank table and a memory map, both as values; pure. A rank's copies are one interval each, and the object says
+what lies where in a copy: ten thousand ranks cost no more than their placements.
 """
 
 from __future__ import annotations
@@ -306,6 +306,11 @@ class Translator:
     def is_mapped(self, address: int) -> bool:
         """Whether anything is mapped there."""
         return self.mapping(address) is not None
+
+    def is_of_file(self, address: int) -> bool:
+        """Whether a file is mapped there."""
+        mapping = self.mapping(address)
+        return mapping is not None and mapping.path.startswith("/")
 
     def _of_process(self, address: int) -> Owner:
         mapping = self.mapping(address)

@@ -29,24 +29,29 @@ def place(rank: Rank, elf_object: Object, variable: Variable) -> Union[int, Abse
     return data_place(rank, elf_object, (variable.address or 0) + elf_object.load_bias)
 
 
+def has_copy(rank: Rank, elf_object: Object) -> bool:
+    """Whether a rank has a copy of an object: of libraries it has none under `fs`, for instance."""
+    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
+
+
 def data_place(rank: Rank, elf_object: Object, original: int) -> Union[int, Absent]:
     """Where the rank has what the original has at an address: the first placement that covers it.
 
     A rank without a copy of the object uses the original itself.
     """
-    has_copy = False
+    is_copied = False
     for placement in rank.placements:
         if isinstance(placement, Redirect) and placement.object == elf_object.index and covers(placement, original):
             return placement.storage + original - placement.original
         if isinstance(placement, Unplaced) and placement.object == elf_object.index:
             return Absent(placement.reason, "the runtime's registry is damaged, or the rank is being made")
         if isinstance(placement, Rebase) and placement.object == elf_object.index:
-            has_copy = True
+            is_copied = True
             if placement.original <= original < placement.original + placement.size:
                 return placement.copy + original - placement.original
     if rank.state == MIGRATED_OUT:
         return GONE
-    return Absent("the rank has no copy of it") if has_copy else original
+    return Absent("the rank has no copy of it") if is_copied else original
 
 
 def nominal(rank: Rank) -> Rank:
@@ -64,7 +69,7 @@ def nominal(rank: Rank) -> Rank:
 
 
 def nominal_place(rank: Rank, objects: Sequence[Object], address: int) -> Optional[int]:
-    """Where the rank's copy has what its code uses at an address, None where that is the same place."""
+    """Where the rank's copy has the variable that its code uses at an address; None if that is the same place."""
     for placement in rank.placements:
         if isinstance(placement, Redirect) and 0 <= address - placement.storage < placement.size:
             original = placement.original + address - placement.storage

@@ -188,12 +188,12 @@ def _enlarged_all(
 
 
 def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> ProcessPlan:
-    """What to copy of a process that runs; `with_data`: its ranks' globals, too; `with_requests`: what SMPI's wait for.
+    """What to copy of a process that runs; `with_data`: ranks' globals, too; `with_requests`: what ranks wait for.
 
     Raises `RanklensError` if it has no ranks, or can't be read.
     """
     table, recorded = _rehearsed(live)
-    if with_requests and table.runtime == SMPI:
+    if with_requests:
         rehearse_requests(recorded, table)
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
@@ -260,7 +260,17 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
 
 
 def rehearse_requests(recorded: RecordedTarget, table: RankTable) -> None:
-    """Read what ranks wait for, where words lead from their stacks: one pause would have to follow another for each."""
+    """Read what ranks wait for, where words lead to that: one pause would have to follow another for each."""
+    if table.runtime == SMPI:
+        _rehearse_stacks(recorded, table)
+    elif table.runtime == AMPI:
+        from pieglobalsfind.decoders.ampi.requests import AmpiRequests  # late: most commands ask for no requests
+
+        AmpiRequests(recorded, table).read()
+
+
+def _rehearse_stacks(recorded: RecordedTarget, table: RankTable) -> None:
+    """SMPI's requests, to which words on the ranks' stacks lead."""
     from pieglobalsfind.decoders.smpi.requests import Requests  # late: most commands ask for no requests
 
     requests, contexts = Requests(recorded, table), Contexts(recorded, table, recorded.maps())

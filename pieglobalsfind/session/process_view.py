@@ -17,6 +17,7 @@ from pieglobalsfind.target import MemoryMapping, Target
 
 if TYPE_CHECKING:  # imported when they are needed: debuggers start the sooner
     from pieglobalsfind.decoders.communicators import Communicators
+    from pieglobalsfind.mpi.call_from_stack import RequestsOf
     from pieglobalsfind.ranks.symbolize import Symbolizer
     from pieglobalsfind.ranks.translate import Translator
     from pieglobalsfind.stacks.saved_registers import Contexts
@@ -100,9 +101,16 @@ class ProcessView:
         if rank.evidence.tier not in TIERS:
             return self.in_world(rank)
         try:
-            return as_blocked(self.target, self.table, self.walker, rank)
+            requests = None if self.target.is_live else self._requests
+            return as_blocked(self.target, self.table, self.walker, rank, requests)
         except ObjectFileError:  # libdw is missing
             return rank
+
+    @cached_property
+    def _requests(self) -> RequestsOf:
+        from pieglobalsfind.mpi.call_from_stack import RequestsOf
+
+        return RequestsOf(self.target, self.table)
 
     def in_world(self, rank: Rank) -> Rank:
         """The rank; the peer that it waits for has its number in MPI_COMM_WORLD, as far as that is known."""

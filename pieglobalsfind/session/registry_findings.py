@@ -140,11 +140,11 @@ def _object(target: Target, elf_object: Object, where: str) -> Iterator[Registry
     extents = tuple(
         (segment.vaddr - elf.low, segment.memory_size, segment.file_size, segment.flags & 7) for segment in elf.segments
     )
-    said = tuple(
+    published = tuple(
         (segment.offset, segment.memory_size, segment.file_size, segment.protection) for segment in elf_object.segments
     )
-    if extents and sorted(said) != sorted(extents):
-        what = f"its {len(said)} segments are not the {len(extents)} PT_LOADs of its program headers"
+    if extents and sorted(published) != sorted(extents):
+        what = f"its {len(published)} segments are not the {len(extents)} PT_LOADs of its program headers"
         yield RegistryFinding(CONTRADICTION, where, what, cure)
     for name, value, right in (("load_bias", elf_object.load_bias, elf.load_bias), ("span", elf_object.span, elf.span)):
         if extents and value != right:

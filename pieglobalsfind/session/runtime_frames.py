@@ -180,8 +180,8 @@ def location(table: RankTable, translator: Translator, walker: Walker, rank: Ran
         calls = walker.stack(rank).calls
         count = program_calls([call.function for call in calls])
         if count > 1:
-            mine = calls[count - 2 :: -1]
-            return own_call(mine) or mine[0]
+            own_calls = calls[count - 2 :: -1]
+            return own_call(own_calls) or own_calls[0]
     return walker.location(rank, is_fortran_name)
 
 

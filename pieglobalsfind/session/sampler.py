@@ -85,19 +85,19 @@ class Sampler:
 
     def look_again(self) -> Optional[Sample]:
         """The same with what is known of the ranks; None if that is too old, or does not fit any more."""
-        known = self._known
-        if known is None or time.monotonic() > known.until:
+        last = self._known
+        if last is None or time.monotonic() > last.until:
             return None
-        (target,) = pause([(known.process.live, known.process.plan)], self._room)
+        (target,) = pause([(last.process.live, last.process.plan)], self._room)
         met: dict[int, Calls] = {}
 
         def is_known(rank: int, context: int) -> bool:
-            calls = known.marks.calls(target, rank, context)
+            calls = last.marks.calls(target, rank, context)
             if calls is not None:
                 met[rank] = calls
             return calls is not None
 
-        table = known.ranks.at_moment(target, is_known)
+        table = last.ranks.at_moment(target, is_known)
         if table is None or is_between_ranks(table):
             return None
         sample = self._read(target, table, met)

@@ -86,7 +86,7 @@ def os_error_message(error: OSError) -> str:
 
 
 def discard_streams() -> None:
-    """Give up output that can't be written, so that Python does not try again, and complain, when it exits."""
+    """Give up output that can't be written: at exit Python would try again, and complain."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not is_flushed(stream):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

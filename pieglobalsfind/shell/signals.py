@@ -1,8 +1,8 @@
 """End the process on SIGINT, SIGTERM or SIGHUP, with registered cleanup first.
 
 The process ends inside the signal's handler, with the exit status that a shell gives for the signal, and prints
-nothing. An exception, as KeyboardInterrupt is, would pass through libraries that may lose it, replace it or print it:
-in a destructor, in a callback from C, at the end of a half-written archive.
+nothing. An exception such as KeyboardInterrupt would pass through libraries, which may lose, replace or print it: in a
+destructor, in a callback from C, at the end of a half-written archive.
 
 Only a command calls `install`. In a debugger none of this is active.
 """

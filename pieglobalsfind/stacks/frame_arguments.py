@@ -1,8 +1,8 @@
 """The arguments of the calls on a rank's stack: what was passed, or, where nothing tells, why.
 
-Takes a walker and a rank; gives an argument by its frame and its place among the function's parameters. It is computed
-from what the calling function's debug information says that it passed, else from where the called one's says that it
-is, with the registers as they are unwound. Where a compiler kept neither, the answer says so.
+Takes a walker and a rank; gives an argument by its frame and its place among the function's parameters. The
+caller's debug information says what it passed, else the called function's says where it is; registers are as unwound.
+Where a compiler kept neither, the answer says so.
 """
 
 from __future__ import annotations
@@ -171,5 +171,5 @@ def _as_caller(activation: Activation) -> Activation:
     """With what a caller's registers are after its call."""
     processor = activation.processor
     kept = {*processor.call_preserved, processor.stack_pointer, processor.pc}
-    known = {number: content for number, content in activation.registers.items() if number in kept}
-    return replace(activation, registers=known)
+    preserved = {number: content for number, content in activation.registers.items() if number in kept}
+    return replace(activation, registers=preserved)

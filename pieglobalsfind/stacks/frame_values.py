@@ -1,7 +1,7 @@
-"""The bytes of an argument in one frame of one rank, from where debug information says that it is.
+"""The bytes of an argument in one frame of one rank, at the place that debug information gives.
 
-Takes expressions of `dwarf_arguments` and a frame's registers and memory; computes them as DWARF 5, 2.5 says. What is
-nowhere (optimized out) is None; what this machine does not know is `UnsupportedError`, never a guess.
+Takes expressions of `dwarf/call_arguments.py` and a frame's registers and memory; computes them as DWARF 5, 2.5 says.
+What is nowhere (optimized out) is None; what this machine does not know is `UnsupportedError`, never a guess.
 """
 
 from __future__ import annotations

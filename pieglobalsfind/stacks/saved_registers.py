@@ -139,8 +139,8 @@ class Contexts:
 
 def _executable(maps: Sequence[MemoryMapping], entry: int) -> Extents:
     """Where code may be. `entry` is a known piece of it; an emulator's process need not execute the memory it is in."""
-    known = mapping_at(maps, entry) if entry else None
-    is_emulated = known is not None and known.readable and not known.executable
+    entry_mapping = mapping_at(maps, entry) if entry else None
+    is_emulated = entry_mapping is not None and entry_mapping.readable and not entry_mapping.executable
     mappings = [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]
     return [mapping.start for mapping in mappings], [mapping.end for mapping in mappings]
 

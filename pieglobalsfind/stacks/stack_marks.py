@@ -67,12 +67,12 @@ class StackMarks:
             return
         pointer, start = rank.context + self._to_pointer, rank.context + self._low
         bases = bases_of(rank, pointer)
-        told = {self._saved[number] - self._low: gap + bases[base] for number, gap, base in shape.registers}
-        told.update({pointer - start + number * WORD: gap + bases[base] for number, gap, base in shape.words})
-        size = max(told) + WORD
-        places = [place // WORD for place in told]
+        expected = {self._saved[number] - self._low: gap + bases[base] for number, gap, base in shape.registers}
+        expected.update({pointer - start + number * WORD: gap + bases[base] for number, gap, base in shape.words})
+        size = max(expected) + WORD
+        places = [place // WORD for place in expected]
         marks = self._marks.setdefault(rank.rank, {})
         if sum(map(len, marks.values())) >= MOST_MARKS:
             marks.clear()
-        mark = _Mark(size, itemgetter(*places, places[0]), (*told.values(), next(iter(told.values()))), calls)
+        mark = _Mark(size, itemgetter(*places, places[0]), (*expected.values(), next(iter(expected.values()))), calls)
         marks.setdefault(rank.context, []).append(mark)

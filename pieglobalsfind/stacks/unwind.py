@@ -114,9 +114,9 @@ class Walker:
         for first in range(0, len(ranks), GROUP):
             left, alone = list(ranks[first : first + GROUP]), 1
             while left:
-                known = self._alike(left)
-                yield from ((rank, known[rank.rank]) for rank in left if rank.rank in known)
-                left = [rank for rank in left if rank.rank not in known]
+                alike = self._alike(left)
+                yield from ((rank, UnwoundStack(rank.rank, alike[rank.rank])) for rank in left if rank.rank in alike)
+                left = [rank for rank in left if rank.rank not in alike]
                 for rank in left[:alone]:
                     yield rank, self._stack_or_why(rank)
                 left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
@@ -128,24 +128,19 @@ class Walker:
         except RanklensError as error:
             return error
 
-    def _alike(self, ranks: Sequence[Rank]) -> dict[int, UnwoundStack]:
-        """Of suspended ranks those whose stacks were met before, and that stood still while all were read."""
+    def _alike(self, ranks: Sequence[Rank]) -> dict[int, tuple[Call, ...]]:
+        """The calls of suspended ranks whose stacks were met before, and that stood still while all were read."""
         if not self._shapes:
             return {}
         if not self._target.is_live:
-            known = recognized(self._target, self._contexts, ranks, self._shapes)
-            return {rank: UnwoundStack(rank, calls) for rank, calls in known.items()}
+            return recognized(self._target, self._contexts, ranks, self._shapes)
         published = [rank for rank in ranks if rank.record]
         before = records_now(self._target, self._table, published)
         now = self._as_recorded(published, before)
-        known = recognized(self._target, self._contexts, now, self._shapes)
-        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in known]
+        calls_of = recognized(self._target, self._contexts, now, self._shapes)
+        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in calls_of]
         after = records_now(self._target, self._table, [rank for rank, _ in wanted])
-        return {
-            rank.rank: UnwoundStack(rank.rank, known[rank.rank])
-            for (rank, record), later in zip(wanted, after)
-            if later == record
-        }
+        return {rank.rank: calls_of[rank.rank] for (rank, record), later in zip(wanted, after) if later == record}
 
     def _as_recorded(self, ranks: Sequence[Rank], records: Sequence[Optional[bytes]]) -> list[Rank]:
         recorded = []
@@ -171,7 +166,7 @@ class Walker:
         return walked
 
     def shape_now(self, rank: Rank) -> Optional[StackShape]:
-        """The shape that a suspended rank's stack has, if it is one of those that were met last."""
+        """The shape of a suspended rank's stack, if it is among the last shapes."""
         registers = self._contexts.saved(rank)
         address, size = window(rank, registers, self._shapes)
         if not size:
@@ -181,12 +176,10 @@ class Walker:
 
     def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
         address, size = window(rank, registers, self._shapes)
-        if not size:
-            return None
-        try:
-            return met_before(self._shapes, rank, registers, self._target.read(address, size))
-        except MemoryUnreadable:
-            return None
+        if size:
+            with suppress(MemoryUnreadable):
+                return met_before(self._shapes, rank, registers, self._target.read(address, size))
+        return None
 
     def frames(
         self, registers: Mapping[int, int], stack: Region, is_call: bool
@@ -262,10 +255,10 @@ class Walker:
         inner, library = "", None
         for pc in pcs:
             owner = self._translator.owner(pc)
-            mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
+            is_own = owner.rank in (rank.rank, None)  # all ranks may use one copy
             calls = self._code.calls(pc)
             is_program = owner.object is not None and self._table.objects[owner.object].is_program
-            if mine and is_program and not is_call(calls[-1].function, inner):
+            if is_own and is_program and not is_call(calls[-1].function, inner):
                 own = own_call(calls)
                 if own is not None:
                     return own
@@ -333,8 +326,8 @@ class Walker:
             if rules.is_last:
                 return pcs, ""
             if rules.cfa_register not in registers:  # of a thread that runs, Linux tells two registers
-                known = "known only while the process stands still" if self._target.is_live else "unknown"
-                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
+                when = "known only while the process stands still" if self._target.is_live else "unknown"
+                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {when}"
             try:
                 if not _go_to_caller(processor, registers, rules, memory, is_call):
                     return pcs, f"the frame at {pc:#x} is invalid"

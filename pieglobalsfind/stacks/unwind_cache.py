@@ -1,8 +1,8 @@
 """Recognizes a rank's stack as one that was walked already, on another rank: the same calls at the same distances.
 
-Takes what a whole walk used: the words that it read and the registers that it began with. Another rank whose words
-mean the same (a place in its own copy instead of the other's, a place in its own stack) has the same calls, so one
-comparison replaces a walk. It reads nothing and knows no unwind rule but what the walk hands over.
+Takes what a whole walk used: the words that it read and the registers that it began with. If another rank's words
+mean the same in its own copy and its own stack, it has the same calls: one comparison replaces a walk. It reads nothing
+and knows no unwind rule but what the walk hands over.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def shape_of(
     registers = [(number, first[number] - start, OF_STACK) for number in sorted(needed)]
     registers.append((processor.pc, *_meant(first[processor.pc], True, start, copies)))
     extent = max((number for number, _, _ in expected), default=-1) * WORD + WORD
-    told = tuple((copy.object, copy.original, copy.size) for copy in copies)
-    return StackShape(processor.stack_pointer, calls, told, tuple(registers), tuple(expected), extent)
+    originals = tuple((copy.object, copy.original, copy.size) for copy in copies)
+    return StackShape(processor.stack_pointer, calls, originals, tuple(registers), tuple(expected), extent)
 
 
 def _meant(value: int, is_code: bool, start: int, copies: Sequence[Rebase]) -> tuple[int, int]:
@@ -89,8 +89,8 @@ def recognized(
     wanted = [candidate for candidate in there if candidate[3]]
     stacks = read_many(target, [(address, size) for _, _, address, size in wanted])
     calls_of = {}
-    for (rank, one, _, _), data in zip(wanted, stacks):
-        calls = met_before(shapes, rank, one, data) if data is not None else None
+    for (rank, values, _, _), data in zip(wanted, stacks):
+        calls = met_before(shapes, rank, values, data) if data is not None else None
         if calls is not None:
             calls_of[rank.rank] = calls
     return calls_of
@@ -122,7 +122,7 @@ def is_of(shape: StackShape, rank: Rank, first: dict[int, int], words: Sequence[
     copies = _copies_of(rank)
     if len(words) * WORD < shape.extent or len(copies) != len(shape.copies):
         return False
-    if any((rebase.object, rebase.original, rebase.size) != told for rebase, told in zip(copies, shape.copies)):
+    if any((rebase.object, rebase.original, rebase.size) != original for rebase, original in zip(copies, shape.copies)):
         return False
     bases = bases_of(rank, first[shape.stack_pointer])
     for register, distance, base in shape.registers:

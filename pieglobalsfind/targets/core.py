@@ -206,15 +206,7 @@ class CoreTarget:
         before = bisect_right(self._mapped_starts, load.vaddr) - 1
         if load.file_size or before < 0:
             return False
-        path = self._mapped[before].path
-        base = next(
-            (
-                file_mapping.start
-                for file_mapping in self._mapped
-                if file_mapping.path == path and file_mapping.offset == 0
-            ),
-            None,
-        )
+        base = self._base_of(self._mapped[before].path)
         try:
             loaded = LoadedElf(self.read, base) if base is not None else None
         except RanklensError:
@@ -224,6 +216,10 @@ class CoreTarget:
             and load.end <= self._page_end(loaded, segment)
             for segment in loaded.segments
         )
+
+    def _base_of(self, path: str) -> Optional[int]:
+        """Where a file's first byte is mapped."""
+        return next((mapping.start for mapping in self._mapped if mapping.path == path and mapping.offset == 0), None)
 
     def _page_end(self, loaded: LoadedElf, segment: ProgramHeader) -> int:
         return self._rounded_up(loaded.load_bias + segment.end)
@@ -253,14 +249,7 @@ class CoreTarget:
 
     def _compared(self, path: str) -> Optional[ElfFile]:
         place = self.open_path(path)
-        base = next(
-            (
-                file_mapping.start
-                for file_mapping in self._mapped
-                if file_mapping.path == path and file_mapping.offset == 0
-            ),
-            None,
-        )
+        base = self._base_of(path)
         if place is None or base is None:
             return None
         try:

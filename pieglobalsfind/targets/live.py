@@ -115,7 +115,7 @@ class LiveTarget(Process):
         return sparse_bytes(address, size, backed, self._read_by_call)
 
     def _is_mapped(self, address: int, size: int) -> bool:
-        """By the map as it was once, or, if that does not have it, as it is now."""
+        """By a map that was read before; if that does not have it, by the map as it is now."""
         if not covered(self._known_maps, address, size):
             self._known_maps = [(mapping.start, mapping.end) for mapping in self.maps()]
         return covered(self._known_maps, address, size)
@@ -127,13 +127,13 @@ class LiveTarget(Process):
         while done < size:
             here = IoVector(start + done, size - done)
             there = IoVector(address + done, size - done)
-            got = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-            if got <= 0:
-                code = ctypes.get_errno() if got < 0 else errno.EFAULT
+            copied = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+            if copied <= 0:
+                code = ctypes.get_errno() if copied < 0 else errno.EFAULT
                 if done == 0 and code in (errno.EPERM, errno.ENOSYS) and self._open_memory_file():
                     return self._read_by_file(address, size)
                 raise self._unreadable(address, size, code)
-            done += got
+            done += copied
         return data
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
@@ -178,13 +178,13 @@ class LiveTarget(Process):
             batch = vectors[2 * first : 2 * (first + MOST_VECTORS)]
             sizes = batch[1::2]
             total = sum(sizes)
-            got = self._copy_batch(room[at : at + total], batch)
-            if got == total:
+            copied = self._copy_batch(room[at : at + total], batch)
+            if copied == total:
                 at, first = at + total, first + len(sizes)
                 continue
             whole = 0  # of those before the first that can't be copied with others
-            while sizes[whole] <= got:
-                at, got, whole = at + sizes[whole], got - sizes[whole], whole + 1
+            while sizes[whole] <= copied:
+                at, copied, whole = at + sizes[whole], copied - sizes[whole], whole + 1
             data = read_or_none(self, *batch[2 * whole : 2 * whole + 2]) if self._memory_file >= 0 else None
             if data is not None:
                 room[at : at + len(data)] = data
@@ -200,10 +200,10 @@ class LiveTarget(Process):
             return -1
         there = (IoVector * (len(vectors) // 2)).from_buffer(vectors)
         here = IoVector(ctypes.addressof(ctypes.c_char.from_buffer(room)), len(room)) if total else IoVector(0, 0)
-        got: int = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, there, len(there), 0)
-        if got < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
+        copied: int = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, there, len(there), 0)
+        if copied < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
             self._open_memory_file()
-        return got
+        return copied
 
     def _open_memory_file(self) -> bool:
         try:

@@ -41,8 +41,8 @@ RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
 class Standstill:
     """All threads of some processes, stopped from the construction to `release`; a process that has ended has none.
 
-    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `ended` one at which
-    the last thread still stood still, as late as is known, 0.0 before `release`. Raises `NotStoppableError` if one of
+    `began` is the last known moment when no thread stood still yet (`time.monotonic`), `ended` the last known moment
+    when a thread still stood still, 0.0 before `release`. Raises `NotStoppableError` if one of
     them may not be traced, `TargetEndedError` if all have ended.
     """
 
@@ -72,8 +72,8 @@ class Standstill:
     def skew(self) -> float:
         """Return how many seconds the last process ran on after the first one.
 
-        From the request on a thread runs nothing more of the program: one that has a processor is interrupted at once,
-        and one that waits for a processor stops before it gets back to the program (ptrace(2), PTRACE_INTERRUPT).
+        After the request a thread runs nothing more of the program (ptrace(2), PTRACE_INTERRUPT): on a processor it is
+        interrupted at once, else it stops before it gets back to the program.
         """
         return max(self.asked.values(), default=0.0) - min(self.asked.values(), default=0.0)
 

@@ -11,13 +11,13 @@ Range = tuple[int, int]  # start, end
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """Ascending, without overlaps; what touches is one."""
-    found: list[Range] = []
+    joined: list[Range] = []
     for start, end in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         elif start < end:
-            found.append((start, end))
-    return tuple(found)
+            joined.append((start, end))
+    return tuple(joined)
 
 
 def without(start: int, end: int, others: Sequence[Range]) -> tuple[Range, ...]:

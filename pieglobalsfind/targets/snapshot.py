@@ -1,8 +1,8 @@
 """A snapshot: what was read of a target once, in one file that any machine can read.
 
-Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it) of `snapshot.json`, of `maps.jsonl` and
-`threads.jsonl`, a mapping or thread in each line, of `memory/ADDRESS`, pieces of at most PIECE bytes that begin at that
-address, and of `zeros.jsonl`, the range of pages that were never touched in each line. Nothing in it is believed before
+Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it). Beside `snapshot.json` it has `maps.jsonl`
+and `threads.jsonl`, a mapping or thread in each line; `memory/ADDRESS`, at most PIECE bytes from that address on; and
+`zeros.jsonl`, in each line a range of pages that were never touched. Nothing in it is believed before
 it has been checked; what it does not hold, and does not call zeros, is unreadable.
 """
 

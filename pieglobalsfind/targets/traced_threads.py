@@ -101,14 +101,14 @@ class TracedThreads(Standstill):
         self._running.add(tid)
         ptrace(request, tid, 0, signal)  # it fails for a thread that has been killed, which `next_stop` reports
 
-    def resume_all(self, but: Container[int]) -> None:
+    def resume_all(self, kept: Container[int]) -> None:
         """Let every stopped thread go on, except some.
 
         While a child has the memory of a process no breakpoint may be in it: only threads that wait for a child do.
         """
         settled = self._running.union(stop.tid for stop in self._unheard)
         for _, tid in self.all:
-            if tid not in settled and (tid in self._lending if self._lending else tid not in but):
+            if tid not in settled and (tid in self._lending if self._lending else tid not in kept):
                 self.resume(tid)
 
     def deliver(self, tid: int, signal: int) -> None:

@@ -19,6 +19,7 @@ from pieglobalsfind.model import Absent
 from pieglobalsfind.shell.atomic_file import whole_file
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target, populated, read_or_none
 from pieglobalsfind.targets.live import TOP
+from pieglobalsfind.targets.ranges import Range, merged
 from pieglobalsfind.targets.snapshot import DESCRIPTION, FOLDER, FORM, MAPS, PIECE, THREADS, ZEROS, SnapshotTarget
 
 
@@ -102,7 +103,7 @@ def readable(
 
     What was never touched is added to `zeros` and not read.
     """
-    wanted = merged(regions)
+    wanted = _whole_pages(regions)
     done, total = 0, sum(end - start for start, end in wanted)
     for start, end in wanted:
         for first, last in touched(target, maps, start, end, zeros):
@@ -158,12 +159,6 @@ def pieces_of(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes
         return
 
 
-def merged(regions: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _whole_pages(regions: Iterable[Range]) -> tuple[Range, ...]:
     """Whole pages, ascending, those that touch joined."""
-    ranges: list[tuple[int, int]] = []
-    for start, end in sorted((start & -4096, (end + 4095) & -4096) for start, end in regions if end > start):
-        if ranges and start <= ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
-        else:
-            ranges.append((start, min(end, TOP)))
-    return ranges
+    return merged((start & -4096, min((end + 4095) & -4096, TOP)) for start, end in regions if end > start)

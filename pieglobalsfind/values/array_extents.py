@@ -43,7 +43,7 @@ class Elements:
     """The elements that a descriptor describes: dimensions slowest first, and their bytes."""
 
     extents: list[Extent]
-    found: VariableBytes
+    content: VariableBytes
 
 
 def described_elements(
@@ -53,19 +53,19 @@ def described_elements(
     extents = described_extents(around, bare, variable_bytes.address, element)
     if isinstance(extents, str):
         return extents
-    start, known = extents
+    start, dimensions = extents
     span = (
-        sum((extent.count - 1) * extent.stride for extent in known) + element
-        if all(extent.count for extent in known)
+        sum((extent.count - 1) * extent.stride for extent in dimensions) + element
+        if all(extent.count for extent in dimensions)
         else 0
     )
-    if any(extent.stride < 0 for extent in known) or not 0 <= span <= LARGEST_READ:
-        return f"<{' x '.join(str(extent.count) for extent in known[::-1])} elements>"
+    if any(extent.stride < 0 for extent in dimensions) or not 0 <= span <= LARGEST_READ:
+        return f"<{' x '.join(str(extent.count) for extent in dimensions[::-1])} elements>"
     try:
         data = around.read(start, span) if span else b""
     except MemoryUnreadable as error:
         return f"<{error}>"
-    return Elements(known, VariableBytes(start, data))
+    return Elements(dimensions, VariableBytes(start, data))
 
 
 def described_extents(
@@ -78,10 +78,10 @@ def described_extents(
             return words
     start = evaluate(bare.data_location, address, around.read, (MemoryUnreadable,))
     extents = [_described_extent(around, dimension, address, element) for dimension in bare.dimensions]
-    known = [extent for extent in extents if isinstance(extent, Extent)]
-    if isinstance(start, Absent) or len(known) != len(extents):
+    readable = [extent for extent in extents if isinstance(extent, Extent)]
+    if isinstance(start, Absent) or len(readable) != len(extents):
         return f"<can't be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
-    return start & (1 << 64) - 1, known[::-1]
+    return start & (1 << 64) - 1, readable[::-1]
 
 
 def elements_of(around: Surroundings, index: int, variable_bytes: VariableBytes) -> bytes:
@@ -90,7 +90,7 @@ def elements_of(around: Surroundings, index: int, variable_bytes: VariableBytes)
     if not isinstance(bare, Array) or bare.data_location is None:
         return variable_bytes.data
     elements = described_elements(around, bare, variable_bytes, around.types.size(bare.element))
-    return elements.found.data if isinstance(elements, Elements) else b""
+    return elements.content.data if isinstance(elements, Elements) else b""
 
 
 def truth(value: Union[int, Absent]) -> bool:

@@ -36,7 +36,7 @@ def _described_text(
     """A Fortran allocatable or pointer array."""
     elements = described_elements(around, bare, variable_bytes, element)
     if isinstance(elements, Elements):
-        return Elementwise(around, bare, write).dimension(elements.found, elements.extents)
+        return Elementwise(around, bare, write).dimension(elements.content, elements.extents)
     return elements
 
 

@@ -29,7 +29,7 @@ def c_string(around: Surroundings, address: int) -> Optional[str]:
 def deferred_text(around: Surroundings, bare: Struct, member: Member, variable_bytes: VariableBytes) -> Optional[str]:
     """A component `character(len=:), allocatable`: gfortran keeps its length in one called `_NAME_length`."""
     pointer = around.types.strip(member.type)
-    length = next((one for one in bare.members if one.name == f"_{member.name}_length"), None)
+    length = next((sibling for sibling in bare.members if sibling.name == f"_{member.name}_length"), None)
     if (
         length is None
         or not isinstance(pointer, Pointer)

@@ -141,9 +141,9 @@ def decode_decimal(data: bytes) -> str:
 def decode_enum(bare: Enum, data: bytes, language: str) -> str:
     """Return an enumerator's name, or the number."""
     value = int.from_bytes(data[: bare.size], "little", signed=bare.signed)
-    for one in bare.enumerators:
-        if one.value == value:
-            return f"{bare.name}::{one.name}" if language == "C++" and bare.name else one.name
+    for enumerator in bare.enumerators:
+        if enumerator.value == value:
+            return f"{bare.name}::{enumerator.name}" if language == "C++" and bare.name else enumerator.name
     flags = [
         enumerator
         for enumerator in bare.enumerators

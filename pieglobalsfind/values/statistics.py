@@ -112,9 +112,9 @@ def sparkline(texts: Iterable[str]) -> str:
     if not finite or None in numbers:
         return ""
     low, high = min(finite), max(finite)
-    known = [number for number in numbers if number is not None]
-    step = -(-len(known) // MOST_BARS)
-    return "".join(bar(known[at : at + step], low, high) for at in range(0, len(known), step))
+    heights = [number for number in numbers if number is not None]
+    step = -(-len(heights) // MOST_BARS)
+    return "".join(bar(heights[at : at + step], low, high) for at in range(0, len(heights), step))
 
 
 def bar(numbers: list[float], low: float, high: float) -> str:

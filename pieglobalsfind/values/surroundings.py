@@ -23,12 +23,11 @@ def nowhere(vaddr: int) -> Absent:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
+    """What decoding needs of the variable's rank, and what it has read of that rank's containers.
 
-    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep. `texts`
-    are those of elements by type and bytes, of values that mean the same on all ranks. `is_futile` says that what is
-    read now is for its places alone, because no text of it will be shown. `own` gives where the rank has what the
-    variable's file has at a vaddr.
+    `follow` says by a pointer's name whether its object is shown, too, one level deep. `texts` has elements' texts by
+    type and bytes, for values that mean the same on all ranks. `is_futile`: no text will be shown, only places are
+    wanted. `own` gives the rank's address for a vaddr of the variable's file.
     """
 
     types: TypeTable

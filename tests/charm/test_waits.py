@@ -1,4 +1,4 @@
-"""Who waits for whom under stock AMPI: by the arguments on the ranks' stacks, against the program and GDB."""
+"""Which rank waits for which under stock AMPI: by AMPI's requests and calls' arguments, against the program and GDB."""
 
 from __future__ import annotations
 
@@ -62,6 +62,49 @@ subroutine mpi_main
   end if
   call MPI_Finalize(ierr)
 end subroutine
+"""
+# 0 waits for two of three messages; 1 for either of two; 2 for rank 0 of another communicator; 3 for what it sends;
+# 5 for either of two messages of different communicators.
+REQUESTS = r"""
+#include <mpi.h>
+static int words[3];
+int main(int count, char **arguments) {
+  int me, index, finished, indices[2];
+  MPI_Comm part;
+  MPI_Request requests[3];
+  MPI_Init(&count, &arguments);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_split(MPI_COMM_WORLD, me == 2 || me == 5, -me, &part);
+  if (me == 3) MPI_Send(words, 1, MPI_INT, 0, 10, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0) {
+    for (int i = 0; i < 3; i++)
+      MPI_Irecv(&words[i], 1, MPI_INT, (i + 3) % 3 ? i : 3, 10 + i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+  }
+  if (me == 1) {
+    MPI_Irecv(&words[0], 1, MPI_INT, 3, 21, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&words[1], 1, MPI_INT, 4, 22, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+  }
+  if (me == 2) {
+    MPI_Irecv(&words[0], 1, MPI_INT, 0, 31, part, &requests[0]);
+    MPI_Wait(requests, MPI_STATUS_IGNORE);
+  }
+  if (me == 3) {
+    MPI_Issend(&words[0], 1, MPI_INT, 1, 41, MPI_COMM_WORLD, &requests[0]);
+    MPI_Wait(requests, MPI_STATUS_IGNORE);
+  }
+  if (me == 4)
+    MPI_Sendrecv(&words[0], 1, MPI_INT, 5, 50, &words[1], 1, MPI_INT, 0, 51, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 5) {
+    MPI_Irecv(&words[0], 1, MPI_INT, 0, 61, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&words[1], 1, MPI_INT, 1, 62, part, &requests[1]);
+    MPI_Waitsome(2, requests, &finished, indices, MPI_STATUSES_IGNORE);
+  }
+  MPI_Finalize();
+  return 0;
+}
 """
 # 0 runs once all others wait. 1 and 2 have sent one another what they wait for, 4 and 5 have not; 3 waits for 0, which
 # is 1 of another communicator.
@@ -164,7 +207,7 @@ def runtime_tells(folder: Path) -> bool:
 
 @pytest.mark.parametrize(("method", "with_hook"), DEADLOCKS)
 def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without debug information of the runtime its caller tells, if it calls by name, as under `pie` none does."""
+    """AMPI's requests tell it in all builds and under all methods."""
     monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
     build(tmp_path, method, "c", with_hook, RING)
     tells = runtime_tells(tmp_path)
@@ -180,20 +223,15 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
         """
         arguments = Session(gdb, tmp_path).attach(script, pid)["arguments"] if tells else []
     assert [call["call"] for call in calls] == ["MPI_Recv", "MPI_Recv", "MPI_Ssend", "MPI_Bcast"]
-    if tells or method == "none":
-        assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0, 3: 2}
-        assert (found["cycles"], found["unsure"], found["unknown"]) == ([[0, 1, 2]], [], [])
-        assert [(call["peer"], call["tag"], call["communicator"]) for call in calls[:3]] == [
-            (1, 41, 1_000_000),
-            (2, -1, 1_000_000),
-            (0, 43, 1_000_000),
-        ]
-        (broadcast,) = found["collectives"]
-        assert (broadcast["members"], broadcast["inside"], broadcast["needed"]) == ("0-3", "3", "2")
-    else:
-        assert (found["waits"], found["cycles"]) == ([], [])
-        assert [one["rank"] for one in found["unknown"]] == [0, 1, 2, 3]
-        assert "its caller's does not say which function it calls" in found["unknown"][0]["reason"]
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0, 3: 2}
+    assert (found["cycles"], found["unsure"], found["unknown"]) == ([[0, 1, 2]], [], [])
+    assert [(call["peer"], call["tag"], call["communicator"]) for call in calls[:3]] == [
+        (1, 41, 1_000_000),
+        (2, -1, 1_000_000),
+        (0, 43, 1_000_000),
+    ]
+    (broadcast,) = found["collectives"]
+    assert (broadcast["members"], broadcast["inside"], broadcast["needed"]) == ("0-3", "3", "2")
     assert found["standstill"] == "0-3"
     for rank, text in enumerate(map(str, arguments)):
         told = dict(re.findall(r"^(\w+) = (-?\d+|<optimized out>)$", text, re.MULTILINE))
@@ -203,32 +241,52 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
 
 
 def test_a_deadlock_in_fortran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without debug information of the runtime callers tell where the arguments are, through two calls."""
+    """Fortran's calls have references; what rank 3 waits for it has asked for before."""
     monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
     build(tmp_path, "fs", "f90", source=FORTRAN_RING)
     with started(tmp_path, RANKS, set(range(RANKS))) as pid:
         found = asked("waits", pid)
         calls = [one["waiting"] for one in asked("ranks", pid)["ranks"]]
-    assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0}
-    assert found["cycles"] == [[0, 1, 2]]
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0, 3: 2}
+    assert (found["cycles"], found["unknown"]) == ([[0, 1, 2]], [])
     assert [(call["call"], call["peer"], call["tag"]) for call in calls] == [
         ("MPI_Recv", 1, 41),
         ("MPI_Recv", 2, 42),
         ("MPI_Recv", 0, 43),
-        ("MPI_Wait", -2, -2),
+        ("MPI_Wait", 2, 5),
     ]
-    (unknown,) = found["unknown"]
-    assert unknown["rank"] == 3 and "requests" in unknown["reason"]
+
+
+def test_requests(tmp_path: Path) -> None:
+    """What calls wait for that have several requests, or one of another communicator."""
+    build(tmp_path, "pie", "c", source=REQUESTS)
+    with started(tmp_path, 6, set(range(6))) as pid:
+        waits = asked("waits", pid)
+        calls = [rank["waiting"] for rank in asked("ranks", pid)["ranks"]]
+    said = [(call["call"], call["peer"], call["tag"], call["communicator"] == 1_000_000) for call in calls]
+    assert said == [
+        ("MPI_Waitall", 1, 11, True),
+        ("MPI_Waitany", 3, 21, True),
+        ("MPI_Wait", 5, 31, False),
+        ("MPI_Wait", 1, 41, True),
+        ("MPI_Sendrecv", 0, 51, True),
+        ("MPI_Waitsome", 0, 61, True),
+    ]
+    others = [[(one["peer"], one["tag"]) for one in call["others"]] for call in calls]
+    assert others == [[(2, 12)], [(4, 22)], [], [], [], [(2, 62)]]
+    assert [call["needs_one"] for call in calls] == [False, True, False, False, False, True]
+    assert waits["unknown"] == []
 
 
 def test_what_only_looks_like_a_deadlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as a rank runs, nobody knows what others have been sent; nor who is rank 1 of another communicator."""
+    """As long as a rank runs, no reader knows what others have been sent."""
     monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
     build(tmp_path, "none", "c", source=BUSY)
     with started(tmp_path, 6, {3, 4, 5}) as pid:
         wait_until_asleep(pid)
         found = asked("waits", pid)
-    assert (found["cycles"], found["standstill"], found["untold"]) == ([], "", "3")
+    assert (found["cycles"], found["standstill"], found["untold"]) == ([], "", "")
+    assert {"rank": 3, "for": 0} in [{"rank": one["rank"], "for": one["for"]} for one in found["waits"]]
     (reason,) = [one["reason"] for one in found["unsure"] if one["ranks"] == [4, 5]]
     assert "rank 0 runs" in reason
 

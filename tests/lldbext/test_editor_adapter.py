@@ -22,7 +22,7 @@ SOURCES = ROOT / "tests" / "inspector" / "sources"
 RANKS = 3
 NO_MESSAGE = "this is not a message of the Debug Adapter Protocol: let an editor start this program"
 
-pytestmark = pytest.mark.skipif(not holds_up_commands(), reason="from LLDB 16 on")
+pytestmark = pytest.mark.skipif(not holds_up_commands(), reason="from LLDB 19 on")
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ CXX = Route(
     "paths.cpp",
     ("mpicxx.mpich", "rankcxx"),
     "turn",
-    ("pass_on", "descend", "paths.cpp:97", "field::Plain::weight"),
+    ("pass_on", "descend", "paths.cpp:98", "field::Plain::weight"),
     (
         "my_rank", "total", "depth_reached", "field::Twofold::built", "plain", "twofold", "cells", "word", "got",
         "mean", "n", "below", "sum", "value", "*cell", "cells.size()", "my_rank * 2 + ranks", "deep",

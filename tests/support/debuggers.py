@@ -36,8 +36,8 @@ def lldb_version() -> int:
 
 
 def holds_up_commands() -> bool:
-    """Whether LLDB calls an extension back before its own commands; 14 does not, 19 does."""
-    return lldb_version() >= 16
+    """Whether LLDB calls an extension back before its own commands; 18 does not, 19 does."""
+    return lldb_version() >= 19
 
 
 def find_lldb(program: str = "lldb") -> Path:

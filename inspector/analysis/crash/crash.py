@@ -95,5 +95,5 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
 def place_of(scene: Scene) -> str:
     """The innermost call in the program's own file."""
     program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
-    mine = [call for call in scene.calls if call.library in program]
-    return label(own_call(mine) or mine[0]) if mine else ""
+    own_calls = [call for call in scene.calls if call.library in program]
+    return label(own_call(own_calls) or own_calls[0]) if own_calls else ""

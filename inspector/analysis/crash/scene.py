@@ -33,8 +33,8 @@ from ...job.stacks import label
 class Scene:
     """What a diagnosis is made from: `frames` innermost first, and the calls at each, inlined ones first.
 
-    The innermost frame is the one that the signal interrupted. `handler` is the function that was called for it,
-    `later` what followed, "" where the process ended by it.
+    The innermost frame is the one that the signal interrupted. `handler` is the function that handled it, `later`
+    what followed, "" where the process ended by it.
     """
 
     job: Job
@@ -127,12 +127,12 @@ class ThreadStacks:
                 continue
             pointer = frames[at].stack_pointer
             try:
-                got = fatal_signal(processor, memory, pointer, blocked)
+                fatal = fatal_signal(processor, memory, pointer, blocked)
                 blocked = mask_before(processor, memory, pointer)
             except MemoryUnreadable:
                 break
-            if got is not None:
-                signal = FatalSignal(tid, got.number, got.code, got.address)
+            if fatal is not None:
+                signal = FatalSignal(tid, fatal.number, fatal.code, fatal.address)
                 stack = ThreadStack(frames, memory, signal, at + 1, label(self.calls(frames[at - 1])[-1]))
         return stack
 

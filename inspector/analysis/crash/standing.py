@@ -38,9 +38,9 @@ def scene_of_handler(stacks: ThreadStacks, message_of: Callable[[ThreadStack], s
         rank = stacks.rank_of(tid)
         if stack.cause is not None:
             frames = stack.frames[stack.depth :]
-            said = message_of(stack) if stack.cause.number == signals.SIGABRT else ""
+            message = message_of(stack) if stack.cause.number == signals.SIGABRT else ""
             later = f"it is still in the handler, {stack.handler}"
-            return Scene(job, stack.cause, rank, frames, stacks.calls_at(frames), said, stack.handler, later)
+            return Scene(job, stack.cause, rank, frames, stacks.calls_at(frames), message, stack.handler, later)
         if held and is_in_abort(stacks, stack):
             signal = FatalSignal(tid, signals.SIGABRT)
             calls = stacks.calls_at(stack.frames)

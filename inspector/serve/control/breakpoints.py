@@ -78,7 +78,7 @@ class Breakpoints:
         self.copying = set[int]()  # processes that copy their program
 
     def add(self, rank: int, address: int, process: Optional[int] = None) -> None:
-        """Have a rank stop at an address; `process`: in this one alone, where ranks share that code."""
+        """Have a rank stop at an address; `process`: in this process alone, where ranks share that code."""
         self._wanted.setdefault(address, set()).add(rank)
         if process is not None:
             self._bound[rank, address] = process

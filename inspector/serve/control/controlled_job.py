@@ -157,16 +157,16 @@ class ControlledJob(ServedJob):
         stops += self._threads.stop_all()
         self.is_going = False
         ours = self._taken_out(stops)
-        told_stop: Optional[RankStop] = None
+        reported: Optional[RankStop] = None
         for stop in stops:
             for judged in self._judged(stop, stop.tid in ours):
-                if told_stop is None and self._aims.alone in (None, judged.rank):
-                    told_stop = judged
+                if reported is None and self._aims.alone in (None, judged.rank):
+                    reported = judged
                 elif judged.kind != STEPPED:  # a debugger that hears of another stop begins its step anew
                     self.defer(judged, stop.tid)
-        if told_stop is not None:
+        if reported is not None:
             self._forget_aims()
-        return told_stop
+        return reported
 
     def _taken_out(self, stops: list[ThreadStop]) -> set[int]:
         """Leave no instruction of ours in memory; returns the threads that one has stopped."""

@@ -157,7 +157,7 @@ def _is_ready(session: ServeSession, number: int, signal: int) -> bool:
 def _resumed(session: ServeSession, stop: Optional[RankStop]) -> Replies:
     """Also of what had stopped before: the kernel does not report it again."""
     stop = stop or job_of(session).look()
-    return [] if stop is None else _told(session, stop)
+    return [] if stop is None else _stop_replies(session, stop)
 
 
 def noticed(session: ServeSession) -> Replies:
@@ -165,7 +165,7 @@ def noticed(session: ServeSession) -> Replies:
     if not session.is_running:
         return []
     stop = job_of(session).look()
-    return [] if stop is None else _told(session, stop)
+    return [] if stop is None else _stop_replies(session, stop)
 
 
 def interrupted(session: ServeSession) -> Replies:
@@ -178,10 +178,10 @@ def interrupted(session: ServeSession) -> Replies:
     except NotStoppableError as error:
         return [stops.console(f"{error}; it goes on\n")]
     session.is_running = False
-    return _told(session, stop) if stop is not None else stops.standing(session)
+    return _stop_replies(session, stop) if stop is not None else stops.standing(session)
 
 
-def _told(session: ServeSession, stop: RankStop) -> Replies:
+def _stop_replies(session: ServeSession, stop: RankStop) -> Replies:
     session.is_running = False
     session.documents.clear()
     if stop.kind == EXITED:

@@ -45,13 +45,13 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
     if number is None:
         return FAILED
     rank = session.rank(number)
-    known = {
+    values = {
         str(number): digits.decode()
         for number, digits in registers.known_values(rank.register_layout, rank.known_registers)
     }
     name = f"rank {number}: {rank.state}"
-    found = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": known}]
-    return framing.escaped(json.dumps(found).encode())
+    rows = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": values}]
+    return framing.escaped(json.dumps(rows).encode())
 
 
 def thread_stop(session: ServeSession, arguments: bytes) -> bytes:

@@ -25,7 +25,7 @@ MOST_LISTED = 64  # threads in one reply
 def supported(session: ServeSession, arguments: bytes) -> bytes:
     """`qSupported`: LLDB names processors there, and has one process a connection."""
     wanted = arguments.lstrip(b":").split(b";")
-    session.is_lldb = any(one.startswith(b"xmlRegisters=") and b"mips" in one for one in wanted)
+    session.is_lldb = any(feature.startswith(b"xmlRegisters=") and b"mips" in feature for feature in wanted)
     session.is_multiprocess = b"multiprocess+" in wanted and not session.is_lldb
     more = ";multiprocess+" if session.is_multiprocess else ""
     more += ";swbreak+;hwbreak+" if session.allowed.control else ""
@@ -186,7 +186,7 @@ def _program(session: ServeSession, annex: bytes) -> Optional[bytes]:
 
 def _threads(session: ServeSession, annex: bytes) -> Optional[bytes]:
     session.begin()
-    ranks = ((session.thread_id(one).decode(), session.moment.rank(one)) for one in sorted(session.attached))
+    ranks = ((session.thread_id(number).decode(), session.moment.rank(number)) for number in sorted(session.attached))
     return _encoded(documents.thread_list(ranks))
 
 

@@ -32,48 +32,48 @@ def _element(register: Register) -> str:
     return f'<reg name="{register.name}" bitsize="{8 * register.size}" type="{register.type}"{group}/>'
 
 
-def description_of(layout: RemoteLayout, known: Mapping[int, int], every: bool) -> str:
+def description_of(layout: RemoteLayout, values: Mapping[int, int], every: bool) -> str:
     """The target description for LLDB, which knows no unavailable register: with the integers that the rank has.
 
     `every`: with all that a rank may have once it runs. LLDB 19 crashes where a function returns in another register.
     """
-    found = "".join(
+    rows = "".join(
         f'<reg name="{register.name}" bitsize="{8 * register.size}" regnum="{number}" type="{register.type}"'
         f' dwarf_regnum="{register.dwarf}" ehframe_regnum="{register.dwarf}"{_generic(layout, register)}/>'
         for number, register in enumerate(layout.registers)
-        if (register.dwarf in known and register in layout.integers) or (every and register in layout.of_running)
+        if (register.dwarf in values and register in layout.integers) or (every and register in layout.of_running)
     )
     core = layout.features[0]
-    return f'{_machine(layout)}<feature name="{core.name}">{core.types}{found}</feature></target>'
+    return f'{_machine(layout)}<feature name="{core.name}">{core.types}{rows}</feature></target>'
 
 
 def _generic(layout: RemoteLayout, register: Register) -> str:
     return f' generic="{layout.generic[register.name]}"' if register.name in layout.generic else ""
 
 
-def all_values(layout: RemoteLayout, known: Mapping[int, int]) -> bytes:
+def all_values(layout: RemoteLayout, values: Mapping[int, int]) -> bytes:
     """What `g` answers, in GDB's layout."""
-    return b"".join(_digits(register, known) for register in layout.registers)
+    return b"".join(_digits(register, values) for register in layout.registers)
 
 
-def value(layout: RemoteLayout, number: int, known: Mapping[int, int]) -> bytes:
+def value(layout: RemoteLayout, number: int, values: Mapping[int, int]) -> bytes:
     """What `p` answers; raises `ValueError` for a register that there is not."""
     if number >= len(layout.registers):
         raise ValueError("no such register")
-    return _digits(layout.registers[number], known)
+    return _digits(layout.registers[number], values)
 
 
-def known_values(layout: RemoteLayout, known: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
+def known_values(layout: RemoteLayout, values: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
     """(number, digits) of every integer register that is known: LLDB asks for others when it wants them."""
     return (
-        (number, _digits(register, known))
+        (number, _digits(register, values))
         for number, register in enumerate(layout.registers)
-        if register.dwarf in known and register in layout.integers
+        if register.dwarf in values and register in layout.integers
     )
 
 
-def _digits(register: Register, known: Mapping[int, int]) -> bytes:
-    value: Optional[int] = known.get(register.dwarf, register.always if register.always >= 0 else None)
+def _digits(register: Register, values: Mapping[int, int]) -> bytes:
+    value: Optional[int] = values.get(register.dwarf, register.always if register.always >= 0 else None)
     if value is None:
         return UNKNOWN * (2 * register.size)
     return (value & ((1 << 8 * register.size) - 1)).to_bytes(register.size, "little").hex().encode()

@@ -34,8 +34,8 @@ LARGEST_VDSO = 1 << 16  # bytes; it has a few pages
 class LoadedFile:
     """A program or library as the system's loader placed it. `name` is where it can be opened.
 
-    `path` is the target's name for it, `base` its first byte, `bias` what was added to its addresses, `dynamic` where
-    its dynamic section is, `has_thread_locals` whether it has a segment of thread-local variables.
+    `path` is the target's name for it, `base` the address of its first byte, `bias` its load bias, `dynamic` the
+    address of its dynamic section; `has_thread_locals`: it has a segment of thread-local variables.
     """
 
     name: str
@@ -147,11 +147,11 @@ class LoadedFiles:
                     return self._view.target.read(address, LIST_SIZE)
         return b""
 
-    def _checked(self, found: object) -> str:
-        if isinstance(found, Absent):
-            self.problems.append(f"{found.reason}: {found.hint}" if found.hint else found.reason)
+    def _checked(self, path: object) -> str:
+        if isinstance(path, Absent):
+            self.problems.append(f"{path.reason}: {path.hint}" if path.hint else path.reason)
             return ""
-        return str(found)
+        return str(path)
 
 
 def has_segment(loaded: LoadedElf, kind: int) -> bool:

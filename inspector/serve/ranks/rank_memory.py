@@ -44,13 +44,13 @@ class ServedMemory:
 
     def read(self, address: int, size: int) -> bytes:
         """As many bytes from `address` on as can be had, at most `size`; b"" if the first one can't be."""
-        found = bytearray()
+        content = bytearray()
         for start, count in self._pieces(address, size):
             data = self._available(start, count)
-            found += data
+            content += data
             if len(data) < count:
                 break
-        return bytes(found)
+        return bytes(content)
 
     def write(self, address: int, data: bytes) -> None:
         """Raises `RanklensError` with the reason unless all of it is the suspended rank's own writable memory."""
@@ -81,10 +81,10 @@ class ServedMemory:
     @cached_property
     def _target(self) -> Target:
         """Raises `RanklensError` if the rank's pages can't be read here."""
-        found = in_address_space(self._view.target, self._rank.pages_of)
-        if isinstance(found, Absent):
-            raise RanklensError(f"the memory of rank {self._rank.rank} can't be read, {found.reason}", found.hint)
-        return found
+        target = in_address_space(self._view.target, self._rank.pages_of)
+        if isinstance(target, Absent):
+            raise RanklensError(f"the memory of rank {self._rank.rank} can't be read, {target.reason}", target.hint)
+        return target
 
     @cached_property
     def _parts(self) -> list[MemoryPart]:
@@ -105,7 +105,7 @@ class ServedMemory:
     def _uncovered(part: MemoryPart, others: list[MemoryPart]) -> Iterator[MemoryPart]:
         """What of a part no other one has."""
         at = part.start
-        for other in sorted(others, key=lambda one: one.start):
+        for other in sorted(others, key=lambda other: other.start):
             if other.end <= at or other.start >= part.end:
                 continue
             if at < other.start:

@@ -104,8 +104,8 @@ class RankProcess:
         if isinstance(self.registers, Absent):
             return {}
         pointer = self.register_layout.thread_pointer
-        known = {number: value for number, value in self.registers.items() if number != pointer}
-        return {**known, pointer: ELSEWHERE} if self._blocks and pointer >= 0 else known
+        kept = {number: value for number, value in self.registers.items() if number != pointer}
+        return {**kept, pointer: ELSEWHERE} if self._blocks and pointer >= 0 else kept
 
     @property
     def pc(self) -> int:
@@ -138,8 +138,8 @@ class RankProcess:
 
     def base_of(self, elf_object: Object) -> Optional[int]:
         """Where the rank's copy of an object begins, None if it has none."""
-        found = data_place(self.rank, elf_object, elf_object.base)
-        return found if isinstance(found, int) else None
+        place = data_place(self.rank, elf_object, elf_object.base)
+        return place if isinstance(place, int) else None
 
     def libraries(self, every: bool) -> Iterator[Library]:
         """Those of the rank; `every`: also libraries with hooks in which its stack has no frame."""
@@ -193,7 +193,7 @@ class RankProcess:
             entries += [(AT_PHDR, base + offset), (AT_PHENT, size), (AT_PHNUM, count), (AT_ENTRY, bias + entry)]
         loader = next((other.base for other in self.files.others if "/ld-" in other.path or "/ld.so" in other.path), 0)
         entries.append((AT_BASE, loader))
-        return b"".join(struct.pack("<QQ", *one) for one in (*entries, (0, 0)))
+        return b"".join(struct.pack("<QQ", *pair) for pair in (*entries, (0, 0)))
 
     def _header(self, program: Object, base: int) -> Optional[bytes]:
         """The ELF header of the copy, or of the original where the copy's can't be read."""
@@ -220,10 +220,10 @@ class RankProcess:
     @cached_property
     def _blocks(self) -> Mapping[int, tuple[int, int]]:
         """(address, size) of the rank's blocks of thread-local variables, by identity."""
-        found = ((elf_object, tls_block(self.rank, elf_object)) for elf_object in self.view.table.objects)
+        blocks = ((elf_object, tls_block(self.rank, elf_object)) for elf_object in self.view.table.objects)
         return {
             identity_of(elf_object.base): (block, elf_object.tls_size)
-            for elf_object, block in found
+            for elf_object, block in blocks
             if block and elf_object.tls_size
         }
 

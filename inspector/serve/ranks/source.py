@@ -132,12 +132,12 @@ class ServedJob:
         """Keep the job still until `let_go` of the same holder; raises `RanklensError` if it can't be stopped."""
         if not self.is_held:
             self._stop()
-        if not any(one is holder for one in self._holders):
+        if not any(other is holder for other in self._holders):
             self._holders.append(holder)
 
     def let_go(self, holder: object) -> None:
-        """The last holder's lets the job go on."""
-        self._holders = [one for one in self._holders if one is not holder]
+        """Let the job go on, after the last holder has called it."""
+        self._holders = [other for other in self._holders if other is not holder]
         if not self._holders and self.is_live:
             self._release()
 

@@ -54,7 +54,7 @@ class Modules:
 
     @property
     def numbers(self) -> Mapping[int, int]:
-        """By identity, for as many as are certain: one that reads its list anew closes the gap of one that has gone."""
+        """By identity, up to the first free slot: a debugger that reads its list anew closes that gap."""
         certain = self._slots[: self._slots.index(0)] if 0 in self._slots else self._slots
         return {identity: number for number, identity in enumerate(certain[:MOST_MODULES], 1)}
 

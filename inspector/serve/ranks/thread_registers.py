@@ -20,8 +20,8 @@ def of_thread(tid: int) -> Mapping[int, int]:
     if raw is None:
         return {}
     if control is None:
-        known = by_dwarf_number(raw)
-        return {} if isinstance(known, Absent) else known
+        values = by_dwarf_number(raw)
+        return {} if isinstance(values, Absent) else values
     order = control.kernel_registers
     words = struct.unpack_from(f"<{len(order)}Q", raw)
     state = floating_point_state(tid, control.floating_point_size)

@@ -9,6 +9,6 @@ from pieglobalsfind.debugger.declare import Block, Debugger
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
     """Search ranks' memory for a value."""
-    from pieglobalsfind.debugger.value_search import found  # late: types of debug information take long to import
+    from pieglobalsfind.debugger.value_search import search  # late: types of debug information take long to import
 
-    yield from found(face, text)
+    yield from search(face, text)

@@ -53,11 +53,12 @@ def facts(moment: ProcessView, rank: Rank) -> Iterator[tuple[str, str]]:
         "heap",
         _region_text(rank.heap) + ("" if isinstance(rank.heap, Absent) else f", {rank.heap_used} bytes in use"),
     )
-    for one in rank.placements:
-        if isinstance(one, TlsBlock):
-            yield "TLS", f"{'thread pointer' if one.is_thread_pointer else 'block'} {one.address:#x}, {one.size} bytes"
-        elif isinstance(one, Root):
-            yield "globals", f"struct {one.type_name} at {one.address:#x}"
+    for placement in rank.placements:
+        if isinstance(placement, TlsBlock):
+            kind = "thread pointer" if placement.is_thread_pointer else "block"
+            yield "TLS", f"{kind} {placement.address:#x}, {placement.size} bytes"
+        elif isinstance(placement, Root):
+            yield "globals", f"struct {placement.type_name} at {placement.address:#x}"
     redirected = sum(isinstance(placement, Redirect) for placement in rank.placements)
     if redirected:
         yield "redirected", f"{redirected} variables"
@@ -81,10 +82,10 @@ def payload_text(moment: ProcessView, rank: Rank) -> str:
         "gaps": gap_bytes(moment.table, rank),
     }
     sizes = {name: part.size if isinstance(part, Region) else part for name, part in parts.items()}
-    known = {name: size for name, size in sizes.items() if isinstance(size, int) and size}
+    known_sizes = {name: size for name, size in sizes.items() if isinstance(size, int) and size}
     unknown = "".join(f", {name} unknown" for name, size in sizes.items() if isinstance(size, Absent))
-    told = ", ".join(f"{name} {size}" for name, size in known.items())
-    return f"{sum(known.values())} bytes" + (f": {told}" if told else "") + unknown
+    listed = ", ".join(f"{name} {size}" for name, size in known_sizes.items())
+    return f"{sum(known_sizes.values())} bytes" + (f": {listed}" if listed else "") + unknown
 
 
 def copy_size(moment: ProcessView, copy: Rebase) -> int:
@@ -95,14 +96,8 @@ def copy_size(moment: ProcessView, copy: Rebase) -> int:
     return sum(
         segment.memory_size
         for segment in segments
-        if segment.writable or not is_from_file(moment, copy.copy + segment.offset)
+        if segment.writable or not moment.translator.is_of_file(copy.copy + segment.offset)
     )
-
-
-def is_from_file(moment: ProcessView, address: int) -> bool:
-    """Return whether an address lies in a mapped file."""
-    mapping = moment.translator.mapping(address)
-    return mapping is not None and mapping.path.startswith("/")
 
 
 def _address_text(value: Union[int, Absent]) -> str:

@@ -116,9 +116,9 @@ def answers(face: Debugger, request: PrintRequest) -> Iterator[tuple[int, Union[
     """Each rank's number and its value, labelled if it is not the rank's own, or why there is none."""
     job = face.job()
     numbers = job.select(request.ranks, face.location)
-    known = face.values(numbers, request.expression, request.form)
+    by_rank = face.values(numbers, request.expression, request.form)
     for number in face.counted(numbers):
-        value = known[number] if number in known else evaluated(face, number, request)
+        value = by_rank[number] if number in by_rank else evaluated(face, number, request)
         if request.nominal and not isinstance(value, Absent):
             yield number, _nominal(face, job.of(number), number, request, value)
         else:

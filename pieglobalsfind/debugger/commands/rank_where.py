@@ -11,9 +11,9 @@ from pieglobalsfind.debugger.commands.rank_print import without_nominal
 from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, TextBlock
 from pieglobalsfind.debugger.wording import owner_text
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.model import Owner, Rebase
+from pieglobalsfind.model import Owner
 from pieglobalsfind.ranks.rankset import ALL
-from pieglobalsfind.ranks.variable_address import data_place, nominal
+from pieglobalsfind.ranks.variable_address import data_place, has_copy, nominal
 from pieglobalsfind.session.job_view import JobView, counterpart
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -45,7 +45,6 @@ def instances(moment: ProcessView, job: JobView, owner: Owner, is_nominal: bool)
         if elf_object is None:
             continue
         rank = nominal(job.rank(number)) if is_nominal else job.rank(number)
-        has_copy = any(isinstance(part, Rebase) and part.object == elf_object.index for part in rank.placements)
         place = data_place(rank, elf_object, elf_object.base + owner.offset)
-        if has_copy and isinstance(place, int):
+        if has_copy(rank, elf_object) and isinstance(place, int):
             yield str(number), f"{place:#x}"

@@ -15,7 +15,7 @@ from pieglobalsfind.decoders import elf_scan
 from pieglobalsfind.decoders.ampi import images as ampi_images
 from pieglobalsfind.decoders.ampi.images import AmpiImages
 from pieglobalsfind.decoders.ampi.initial_stack import start, variable
-from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader, word
+from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader
 from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
@@ -26,7 +26,7 @@ from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
 EVIDENCE_STRIPPED = Evidence("runtime", "AMPI's exported variables, and the form of its threads")
@@ -175,7 +175,7 @@ def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], 
         pointers = [(thread.tid, stack_pointer(thread, loader.elf.header.processor)) for thread in target.threads()]
         return (None if any(pointer < 0 for _, pointer in pointers) else {}), pointers
     try:
-        current = {word(target, address): element for element, address in loader.currents}
+        current = {word_at(target, address): element for element, address in loader.currents}
     except MemoryUnreadable:
         current = {}
     return current or None, current

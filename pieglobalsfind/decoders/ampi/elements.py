@@ -1,7 +1,8 @@
-"""The threads of stock AMPI's ranks by Charm++'s own tables: groups, the arrays among them, and their TCharm elements.
+"""Elements of stock AMPI's ranks by Charm++'s own tables: groups, the arrays among them, and what these hold.
 
-Takes a target and its loader; gives where thread structures may begin, in whatever heap they lie and however large that
-is. Tables and classes are found by exported symbols, members by their form: no offset of a class is known beforehand.
+Takes a target and its loader; gives the words of elements, in whatever heap they lie and however large that is. A
+TCharm's words lead to the rank's thread. Tables and classes are found by exported symbols, members by their form: no
+offset of a class is known beforehand.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader, word
+from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import Target, read_many, read_or_none
+from pieglobalsfind.target import Target, read_many, read_or_none, word_at
 
 GROUPS, GROUPS_SMP = "Cpv__groupTable_", "Cpv_addr__groupTable_"
 ARRAY, ELEMENT = "_ZTV7CkArray", "_ZTV6TCharm"
@@ -28,14 +29,14 @@ PAGE = 4096
 
 def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     """Return the first words of each TCharm element of the process, one of which points to the rank's thread."""
-    return [words for _, words in placed_elements(target, loader)]
+    return [words for _, words in placed_elements(target, loader).values()]
 
 
-def placed_elements(target: Target, loader: Loader) -> list[tuple[int, tuple[int, ...]]]:
-    """The same, each with the processing element of this process whose table leads to it."""
-    array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
+def placed_elements(target: Target, loader: Loader, kind: str = ELEMENT) -> dict[int, tuple[int, tuple[int, ...]]]:
+    """The first words of each element of a class, by its address; before them the processing element that has it."""
+    array, element = (loader.elf.symbol(name) for name in (ARRAY, kind))
     if array is None or element is None:
-        return []
+        return {}
     number_at: dict[int, int] = {}
     for number, table in enumerate(group_tables(target, loader)):
         arrays = of_class(target, list(groups(target, table)), array)
@@ -43,7 +44,10 @@ def placed_elements(target: Target, loader: Loader) -> list[tuple[int, tuple[int
             number_at.setdefault(address, number)
     places = [(address, ELEMENT_SIZE) for address in number_at]
     read = (data or beginning(target, *place) for place, data in zip(places, read_many(target, places)))
-    return [(number, struct.unpack_from(f"<{len(data) // 8}Q", data)) for number, data in zip(number_at.values(), read)]
+    return {
+        address: (number, struct.unpack_from(f"<{len(data) // 8}Q", data))
+        for (address, number), data in zip(number_at.items(), read)
+    }
 
 
 def group_tables(target: Target, loader: Loader) -> Iterator[int]:
@@ -52,11 +56,11 @@ def group_tables(target: Target, loader: Loader) -> Iterator[int]:
     try:
         if smp is None:
             if single is not None:
-                yield word(target, single)
+                yield word_at(target, single)
             return
-        pointers = word(target, smp)
+        pointers = word_at(target, smp)
         for number in range(MOST_ELEMENTS):
-            yield word(target, word(target, pointers + 8 * number))
+            yield word_at(target, word_at(target, pointers + 8 * number))
     except MemoryUnreadable:
         return
 
@@ -102,10 +106,16 @@ def _elements(target: Target, arrays: Sequence[int], table: int) -> Iterator[int
             return
 
 
+def of_form(vector: Sequence[int], most: int) -> bool:
+    """Whether three words can be a std::vector of pointers, not empty and with no more than `most`."""
+    begin, end, room = vector
+    return 0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * most
+
+
 def _held(target: Target, vector: Sequence[int], table: int) -> list[int]:
     """The elements that a vector points to, none if the first is not of the class."""
-    begin, end, room = vector
-    if not (0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * MOST_RANKS):
+    begin, end, _ = vector
+    if not of_form(vector, MOST_RANKS):
         return []
     first = read_or_none(target, begin, 8)
     if first is None or not of_class(target, [int.from_bytes(first, "little")], table):

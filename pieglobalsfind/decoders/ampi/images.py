@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.decoders import gnu_unique
-from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces, placed
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Placement, RankTable, Rebase, Region, TlsBlock
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
 USER_FILE = re.compile(r"\.user(\.\d+)?\.so$")  # or AMPI a rank's copy of it
@@ -164,7 +164,7 @@ def _entered(target: Target, thread: AmpiThread, code: Mapping[int, Region]) -> 
 
 def _first(target: Target, loader: Loader) -> int:
     """Where the loader's own namespace begins: r_map of struct r_debug (<link.h>), which DT_DEBUG leads to."""
-    return word(target, loader.elf.dynamic.get(DT_DEBUG, 0) + 8)
+    return word_at(target, loader.elf.dynamic.get(DT_DEBUG, 0) + 8)
 
 
 def _handles(target: Target, loader: Loader) -> tuple[int, ...]:

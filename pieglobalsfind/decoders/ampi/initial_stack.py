@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 Value = TypeVar("Value")
 
@@ -29,12 +29,12 @@ AT_NULL, AT_RANDOM = 0, 25
 
 def variable(target: Target, maps: Sequence[MemoryMapping], name: str) -> str:
     """Its value, printable characters alone; "" if there is none, or if it can't be read."""
-    return _told(target, maps, lambda beginning: _value(target, beginning, name), "")
+    return _at_beginning(target, maps, lambda beginning: _value(target, beginning, name), "")
 
 
 def arguments(target: Target, maps: Sequence[MemoryMapping]) -> tuple[str, ...]:
     """The first words of the command that started the program, as file names; () if they can't be read."""
-    return _told(target, maps, lambda beginning: _arguments(target, beginning), ())
+    return _at_beginning(target, maps, lambda beginning: _arguments(target, beginning), ())
 
 
 def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
@@ -42,17 +42,17 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 
     From random bytes of the kernel's (getauxval(3), AT_RANDOM). They guard the process's stacks: their digest is given.
     """
-    return _told(target, maps, lambda beginning: _digest(target, beginning), "")
+    return _at_beginning(target, maps, lambda beginning: _digest(target, beginning), "")
 
 
-def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
+def _at_beginning(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
     """What is read from the first stack's beginning on; `nothing` if it can't be."""
     for mapping in maps:
         if mapping.offset == 0 and mapping.readable and mapping.path.rpartition("/")[2].startswith("ld-"):
             try:
                 place = LoadedElf(target.read, mapping.start).symbol(BEGINNING)
                 if place is not None:
-                    return read(_word(target, place))
+                    return read(word_at(target, place))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
     return nothing
@@ -60,8 +60,8 @@ def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], V
 
 def _arguments(target: Target, beginning: int) -> tuple[str, ...]:
     """Those that the program has left: SimGrid takes its own out of the array, which a null pointer ends."""
-    count = min(_word(target, beginning), MOST_ARGUMENTS)
-    places = (_word(target, beginning + 8 + 8 * at) for at in range(count))
+    count = min(word_at(target, beginning), MOST_ARGUMENTS)
+    places = (word_at(target, beginning + 8 + 8 * at) for at in range(count))
     left = takewhile(bool, places)
     return tuple(_bytes(target, place).decode("utf-8", "surrogateescape") for place in left)
 
@@ -69,7 +69,7 @@ def _arguments(target: Target, beginning: int) -> tuple[str, ...]:
 def _value(target: Target, beginning: int, name: str) -> str:
     sought = name.encode() + b"="
     for at in _variables(target, beginning):
-        address = _word(target, at)
+        address = word_at(target, at)
         if target.read(address, len(sought)) == sought:
             return _text(target, address + len(sought))
     return ""
@@ -77,22 +77,22 @@ def _value(target: Target, beginning: int, name: str) -> str:
 
 def _variables(target: Target, beginning: int) -> range:
     """Where the variables' addresses are."""
-    count = _word(target, beginning)
+    count = word_at(target, beginning)
     if count >= MOST_WORDS:
         return range(0)
     first = beginning + 8 * (count + 2)
-    end = next((at for at in range(first, first + 8 * MOST_WORDS, 8) if not _word(target, at)), first)
+    end = next((at for at in range(first, first + 8 * MOST_WORDS, 8) if not word_at(target, at)), first)
     return range(first, end, 8)
 
 
 def _digest(target: Target, beginning: int) -> str:
     variables = _variables(target, beginning)
     for at in range(variables.stop + 8, variables.stop + 8 + 16 * MOST_VECTOR, 16):
-        kind = _word(target, at)
+        kind = word_at(target, at)
         if kind == AT_NULL:
             break
         if kind == AT_RANDOM:
-            return hashlib.sha256(target.read(_word(target, at + 8), 16)).hexdigest()[:16]
+            return hashlib.sha256(target.read(word_at(target, at + 8), 16)).hexdigest()[:16]
     return ""
 
 
@@ -112,8 +112,3 @@ def _bytes(target: Target, address: int) -> bytes:
         if zero:
             break
     return text[:LONGEST]
-
-
-def _word(target: Target, address: int) -> int:
-    value: int = struct.unpack("<Q", target.read(address, 8))[0]
-    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
@@ -16,7 +17,7 @@ from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.machine.lookup import PROCESSORS
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
 START, END, SLOT, COUNT = "_ZL14isomallocStart", "_ZL12isomallocEnd", "_ZL8slotsize", "_ZL7nChunks"
 ENTRY = "_ZL17startTCharmThreadP13TCharmInitMsg"
@@ -105,12 +106,9 @@ class Loader:
 
 def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader among the mapped files; None if there is none, or if it is stripped of `.symtab`."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                loader = _loader_of(target, mapping)
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+    for mapping in file_starts(maps):
+        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
+            loader = _loader_of(target, mapping)
             if loader is not None:
                 return loader
     return None
@@ -118,10 +116,7 @@ def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loade
 
 def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
     """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
-    return any(
-        mapping.offset == 0 and mapping.readable and mapping.path.startswith("/") and _exports(target, mapping)
-        for mapping in maps
-    )
+    return any(_exports(target, mapping) for mapping in file_starts(maps))
 
 
 def _exports(target: Target, mapping: MemoryMapping) -> bool:
@@ -144,7 +139,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
         at = symbols(elf, loaded.load_bias, NAMES)
     if any(name not in at for name in NEEDED):
         return None
-    start, end, slot = (word(target, at[name][0]) for name in (START, END, SLOT))
+    start, end, slot = (word_at(target, at[name][0]) for name in (START, END, SLOT))
     has_process = PROCESS in at and PROCESSES in at
     return Loader(
         elf=loaded,
@@ -171,12 +166,12 @@ def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int
         table, size = at[CURRENT_SMP]
         count = min(size // 8 or MOST_ELEMENTS, MOST_ELEMENTS)
         if size == 8:  # a pointer to the array
-            table, count = word(target, table), MOST_ELEMENTS
+            table, count = word_at(target, table), MOST_ELEMENTS
         pointers = []
         for element in range(count):
             try:
-                pointer = word(target, table + 8 * element)
-                word(target, pointer)
+                pointer = word_at(target, table + 8 * element)
+                word_at(target, pointer)
             except MemoryUnreadable:
                 break
             pointers.append((element, pointer))
@@ -189,12 +184,6 @@ def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int
 def _tls(target: Target, address: int) -> Optional[tuple[int, int]]:
     size, align = struct.unpack("<QQ", target.read(address, 16))
     return (size, align) if 0 < size <= LARGEST_TLS and align and align & (align - 1) == 0 else None
-
-
-def word(target: Target, address: int) -> int:
-    """The 8 bytes at an address as an unsigned number; raises `MemoryUnreadable`."""
-    value: int = struct.unpack("<Q", target.read(address, 8))[0]
-    return value
 
 
 def number_at(target: Target, address: int) -> int:

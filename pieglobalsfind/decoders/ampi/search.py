@@ -1,7 +1,7 @@
 """A search of memory for the threads of stock AMPI, where no table of the runtime leads to them.
 
-Takes a target, its maps and what the words of a thread may be; gives what has the form of a thread, in the order in
-which it was allocated, so that the search may end as soon as every rank has been found. Pages that were never touched
+Takes a target, its maps and what the words of a thread may be; gives what has the form of a thread, in the
+order of allocation: the search may end as soon as every rank has been found. Pages that were never touched
 are not read; there is no limit on the size of a mapping.
 """
 

@@ -10,6 +10,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Optional
 
@@ -22,13 +23,12 @@ from pieglobalsfind.decoders.ampi.loader import (
     Loader,
     Space,
     number_at,
-    word,
 )
 from pieglobalsfind.decoders.ampi.threads import Living, living_threads, records
 from pieglobalsfind.elf.file import PT_TLS
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
 REGION = "IsoRegion"  # {start, end} of isomalloc's range
 TLS = "CmiTLSGetDescription"  # only that of -tlsglobals
@@ -43,20 +43,17 @@ MOST_FRAMES = 1 << 20
 
 def find_stripped(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader, with the range and the threads' entry that its threads agree on."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                elf = LoadedElf(target.read, mapping.start)
-                if elf.header.processor.charm_context == NAMING and elf.symbol(EXPORTED) is not None:
-                    return _loader(target, maps, elf, mapping.path)
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+    for mapping in file_starts(maps):
+        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
+            elf = LoadedElf(target.read, mapping.start)
+            if elf.header.processor.charm_context == NAMING and elf.symbol(EXPORTED) is not None:
+                return _loader(target, maps, elf, mapping.path)
     return None
 
 
 def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path: str) -> Optional[Loader]:
     region = elf.symbol(REGION)
-    start, end = (word(target, region), word(target, region + 8)) if region else (0, 0)
+    start, end = (word_at(target, region), word_at(target, region + 8)) if region else (0, 0)
     process, processes = elf.symbol(PROCESS), elf.symbol(PROCESSES)
     loader = Loader(
         elf=elf,
@@ -89,8 +86,8 @@ def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int
     """(begin, end) of each share that a thread's own record names."""
     shares: set[tuple[int, int]] = set()
     for words, signature in living:
-        told = {(begin, last) for begin, last, _ in records(target, words, signature.stack) if last <= end}
-        shares |= told if len(told) == 1 else set()
+        named = {(begin, last) for begin, last, _ in records(target, words, signature.stack) if last <= end}
+        shares |= named if len(named) == 1 else set()
     return shares
 
 

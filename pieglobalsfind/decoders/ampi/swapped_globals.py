@@ -13,12 +13,12 @@ from typing import Optional
 
 from pieglobalsfind.decoders.ampi.got_slots import variable_slots
 from pieglobalsfind.decoders.ampi.images import AmpiImages
-from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Redirect
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, word_at
 
 RECORD = struct.Struct("<QQ")
 MOST_RECORDS = 1 << 20
@@ -52,7 +52,7 @@ def _records(target: Target, loader: Loader) -> Optional[dict[int, int]]:
     if not loader.swapped:
         return None
     try:
-        size, begin, end = struct.unpack("<QQQ", target.read(word(target, loader.swapped), 24))
+        size, begin, end = struct.unpack("<QQQ", target.read(word_at(target, loader.swapped), 24))
         if not begin <= end or (end - begin) % RECORD.size or (end - begin) // RECORD.size > MOST_RECORDS:
             return None
         records = dict(RECORD.iter_unpack(target.read(begin, end - begin)))

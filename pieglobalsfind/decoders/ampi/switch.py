@@ -6,27 +6,26 @@ still that of its last wait (Charm++, uFcontext.h: the thread that continues sto
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pieglobalsfind.decoders.ampi.loader import EXPORTED
 from pieglobalsfind.elf.file import SHT_DYNSYM, open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, file_starts
 
 NAMES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcontext", "CthStartThread")
 
 
 def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
     """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI."""
-    for mapping in target.maps():
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                loaded = LoadedElf(target.read, mapping.start)
-                path = target.open_path(mapping.path) if loaded.symbol(EXPORTED) is not None else None
-                if path is not None:
-                    with open_elf(path) as elf:
-                        places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)
-                    return tuple((at, at + size) for at, size in places.values())
-            except RanklensError:
-                continue
+    for mapping in file_starts(target.maps()):
+        with suppress(RanklensError):
+            loaded = LoadedElf(target.read, mapping.start)
+            path = target.open_path(mapping.path) if loaded.symbol(EXPORTED) is not None else None
+            if path is not None:
+                with open_elf(path) as elf:
+                    places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)
+                return tuple((at, at + size) for at, size in places.values())
     return ()

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import Region
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, word_at
 
 WORDS = struct.Struct("<QQQQQ")
 ENTRY = 8  # bytes before the entry in it
@@ -66,7 +66,7 @@ class Form:
 
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
-        return word(target, signature.context + self._offsets[self.processor.pc])
+        return word_at(target, signature.context + self._offsets[self.processor.pc])
 
     def signature(self, data: bytes, at: int, address: int) -> Optional[Signature]:
         """The signature at offset `at` of bytes that lie at `address`, None if there is none."""
@@ -122,7 +122,7 @@ class UcontextForm(Form):
     def saved_pc(self, target: Target, signature: Signature) -> int:
         """Where a thread continues; raises `MemoryUnreadable`."""
         processor = self.processor
-        words = {rule.dwarf_register: word(target, signature.context + rule.offset) for rule in self.layout}
+        words = {rule.dwarf_register: word_at(target, signature.context + rule.offset) for rule in self.layout}
         words[processor.pc] &= processor.code_mask
         return processor.resumed(target.read, words)[processor.pc]
 

@@ -1,9 +1,9 @@
 """User-level threads of stock AMPI by their form: no offset of Charm++'s thread structure is known beforehand.
 
 Takes a target and its loader; gives for each rank its thread, or why none can be believed. Charm++'s tables lead to
-most threads, a search to others. A structure begins with a pointer to a token that points back to it; where that lies
-before the context is the same for all threads of a build, so it is discovered, and a freed structure, whose first words
-the allocator has overwritten, is not a thread.
+most threads, a search to others. A structure begins with a pointer to a token that points back to it. Its distance
+from the context is the same for all threads of a build, so one thread tells it. A freed structure is not a thread: the
+allocator has overwritten its first words.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def find_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
 ) -> Optional[dict[int, Union[AmpiThread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
-    placed = placed_elements(target, loader)
+    placed = placed_elements(target, loader).values()
     living = living_threads(target, maps, loader, [words for _, words in placed])
     if living is None:
         return None
@@ -93,8 +93,8 @@ def living_threads(
     `elements`: words of the TCharm elements, if they have been read.
     """
     form = form_of(loader)
-    known = words_of_elements(target, loader) if elements is None else elements
-    return threads_of_elements(target, known, form) or _searched(target, maps, form)
+    words = words_of_elements(target, loader) if elements is None else elements
+    return threads_of_elements(target, words, form) or _searched(target, maps, form)
 
 
 def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Optional, Union
@@ -24,7 +25,7 @@ from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Rebase, Region, TlsBlock
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
 LIBRARY = "libpip.so"
 ROOT, TASK = "pip_root", "pip_task"
@@ -135,7 +136,7 @@ def _library(target: Target, mapping: MemoryMapping) -> Union[PipLibrary, str]:
             places = symbols(elf, loaded.load_bias, (ROOT, TASK))
         if len(places) < 2:
             return STRIPPED
-        root, task = (struct.unpack("<Q", target.read(places[name][0], 8))[0] for name in (ROOT, TASK))
+        root, task = (word_at(target, places[name][0]) for name in (ROOT, TASK))
         return PipLibrary(loaded, root, task)
     except (ObjectFileError, MemoryUnreadable, struct.error):
         return UNREADABLE.format(mapping.path)
@@ -179,22 +180,22 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
         return _empty(MISMATCH)
     objects, placements = placed
     records = {number: root.tasks + number * root.stride for number in placements}
-    known = libc_threads.descriptions(target, maps)
+    fields = libc_threads.descriptions(target, maps)
     here = {thread.tid: thread for thread in target.threads()}
     threads: Mapping[int, PipThread] = {}
-    if known is not None:
-        at = known[libc_threads.TID][1]
-        listed = libc_threads.listed_blocks(target, maps, known) if processor.tls_is_above else ()
+    if fields is not None:
+        at = fields[libc_threads.TID][1]
+        listed = libc_threads.listed_blocks(target, maps, fields) if processor.tls_is_above else ()
         area = root.address, root.end
         threads = pip_threads.find(target, maps, processor, at, records, root.stride, area, here, frozenset(listed))
         for number, thread in threads.items():
-            blocks = _blocks(target, known, processor, objects, placements[number], thread, held[number])
+            blocks = _blocks(target, fields, processor, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(library.task) for library in libraries if library is not own}
     lost = sorted(number for number in claimed if number is not None and number < count and number not in placements)
     apart = any(thread.tid not in here for thread in threads.values())
     table = _filled(count, objects, placements, threads, apart, lost, processor)
-    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
+    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if fields is None and placements else table
 
 
 def _held(
@@ -224,7 +225,7 @@ def _is_sound(target: Target, entry: int) -> bool:
 
 def _blocks(
     target: Target,
-    known: Mapping[str, tuple[int, int]],
+    fields: Mapping[str, tuple[int, int]],
     processor: Processor,
     objects: Sequence[Object],
     copies: Sequence[Placement],
@@ -238,7 +239,7 @@ def _blocks(
     for entry in entries:
         elf_object = places.get(link_maps.link(target, entry).bias)
         if elf_object is not None and elf_object.tls_size:
-            block = libc_threads.block_of(target, known, processor, thread.pointer, entry)
+            block = libc_threads.block_of(target, fields, processor, thread.pointer, entry)
             if block:
                 yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, 0)
 
@@ -262,14 +263,10 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
     Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
     """
     debugs = []
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
-            except (ObjectFileError, MemoryUnreadable):
-                continue
-            if debug:
-                debugs.append(debug)
+    for mapping in file_starts(maps):
+        with suppress(ObjectFileError, MemoryUnreadable):
+            debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
+            debugs += [debug] if debug else []
     if not debugs:
         raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
     return debugs
@@ -278,7 +275,7 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
 def _own_entry(target: Target, elf: LoadedElf) -> int:
     """The library's entry in its namespace's list, 0 if it does not know it."""
     try:
-        (entry,) = struct.unpack("<Q", target.read(elf.dynamic.get(PLTGOT, 0) + 8, 8))
+        entry = word_at(target, elf.dynamic.get(PLTGOT, 0) + 8)
         return entry if entry and link_maps.link(target, entry).bias == elf.load_bias else 0
     except MemoryUnreadable:
         return 0

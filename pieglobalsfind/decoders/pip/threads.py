@@ -50,7 +50,7 @@ def find(
     """The threads by the task's number; `at` is where a control block has the thread's id.
 
     `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id, `listed`
-    the control blocks in libc's lists, which alone tell them on processors whose blocks do not name themselves.
+    the control blocks in libc's lists: on some processors nothing else tells a control block.
     """
 
     def is_block(address: int) -> bool:

@@ -109,14 +109,14 @@ class EventRing:
             event_entry.realtime,
             KINDS.get(event_entry.kind, f"event {event_entry.kind}"),
             max(event_entry.rank, -1),
-            known(event_entry.processing_element),
+            index_of(event_entry.processing_element),
             self.process,
-            known(event_entry.other_process),
+            index_of(event_entry.other_process),
             event_entry.moves,
         )
 
 
-def known(index: int) -> int:
+def index_of(index: int) -> int:
     """Return an index, -1 for none."""
     return -1 if index == layout.NONE else index
 

@@ -372,7 +372,7 @@ def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> l
 
 
 def path_text(field: bytes) -> str:
-    """A NUL-terminated path; what is not UTF-8 in it stays what it is (PEP 383), so that the file can be opened."""
+    """A NUL-terminated path; bytes that are not UTF-8 stay what they are (PEP 383), so that the file can be opened."""
     return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 

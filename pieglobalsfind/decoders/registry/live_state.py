@@ -159,8 +159,8 @@ def _form(order: str) -> struct.Struct:
 def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:
     """The rank, and what `read` makes of it, its registers and its stack: all of one moment, also if the job goes on.
 
-    Raises what `read` raises if the rank stood still meanwhile, and `RanklensError` if it never does.  A rank that
-    runs is waited for, as long as `PATIENCE`.
+    Raises what `read` raises if the rank stood still meanwhile, and `RanklensError` if it never does. If the rank runs,
+    wait for it, up to `PATIENCE`.
     """
     if not target.is_live:
         return rank, read(rank)

@@ -139,10 +139,10 @@ class _Reader:
     def _element(self, index: int) -> _Reading:
         """The element's record, and which rank it ran while the record did not change."""
         place = RecordTable(self._elements.address + index * self._elements.stride, 1, self._elements.stride)
-        mine = [rank for rank in self._table.ranks if rank.processing_element == index and rank.state != MIGRATED_OUT]
+        ranks = [rank for rank in self._table.ranks if rank.processing_element == index and rank.state != MIGRATED_OUT]
         (before,) = self._records(ElementLoadRecord, place)
         for _ in range(TRIES):
-            runs = self._running(mine)
+            runs = self._running(ranks)
             (after,) = self._records(ElementLoadRecord, place)
             if after == before:
                 break
@@ -221,7 +221,8 @@ def best_speed(records: Sequence[ElementLoadRecord]) -> Optional[float]:
     return next((speed for speed in map(ticks_per_second, longest_first) if speed), None)
 
 
-def _sum(first: Union[float, Absent], second: Union[float, Absent]) -> Union[float, Absent]:
+def plus(first: Union[float, Absent], second: Union[float, Absent]) -> Union[float, Absent]:
+    """The sum, or why it can't be had."""
     if isinstance(first, Absent):
         return first
     return second if isinstance(second, Absent) else first + second
@@ -230,17 +231,17 @@ def _sum(first: Union[float, Absent], second: Union[float, Absent]) -> Union[flo
 def _busy(record: RankLoadRecord, speed: Optional[float], open_time: Union[float, Absent]) -> Union[float, Absent]:
     if not record.busy:
         return open_time
-    return _sum(record.busy / speed, open_time) if speed else _NO_CLOCK
+    return plus(record.busy / speed, open_time) if speed else _NO_CLOCK
 
 
 def _element_load(index: int, reading: _Reading, clock: _Clock) -> ElementLoad:
     record = reading.record
     idle, undivided = clock.seconds(record.idle), clock.seconds(record.undivided)
     if record.turns:
-        undivided = _sum(undivided, clock.open_time)
+        undivided = plus(undivided, clock.open_time)
     elif reading.runs is None:
-        idle = _sum(idle, clock.open_time)
-    return ElementLoad(index, record.kernel_thread, _sum(clock.counted, clock.open_time), idle, undivided)
+        idle = plus(idle, clock.open_time)
+    return ElementLoad(index, record.kernel_thread, plus(clock.counted, clock.open_time), idle, undivided)
 
 
 def by_rank(load: ProcessLoad) -> Mapping[int, RankLoad]:

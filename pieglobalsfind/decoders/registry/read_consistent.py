@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.registry.live_state import standing_still
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import mapping_at, of_files
-from pieglobalsfind.target import MemoryMapping, Target, read_many
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_many, word_at
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
 MOST_TRIES = 10_000
@@ -96,23 +96,21 @@ def exported(target: Target, maps: Sequence[MemoryMapping], name: str) -> Iterat
     """Addresses of a symbol such as `rank_debug_registry` in every loaded object that exports it."""
     from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
 
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                loaded = LoadedElf(target.read, mapping.start)
-                symbol = loaded.symbol(name) if loaded.is_laid_out(mapping.end - mapping.start) else None
-            except (ObjectFileError, MemoryUnreadable):
-                continue
-            if symbol is not None:
-                yield symbol
+    for mapping in file_starts(maps):
+        try:
+            loaded = LoadedElf(target.read, mapping.start)
+            symbol = loaded.symbol(name) if loaded.is_laid_out(mapping.end - mapping.start) else None
+        except (ObjectFileError, MemoryUnreadable):
+            continue
+        if symbol is not None:
+            yield symbol
 
 
 def _word(target: Target, address: int) -> Optional[int]:
     try:
-        word: int = struct.unpack("<Q", target.read(address, 8))[0]
+        return word_at(target, address)
     except MemoryUnreadable:
         return None
-    return word
 
 
 def _reversed(word: int) -> int:
@@ -126,8 +124,8 @@ def _order(target: Target, address: int) -> str:
         return "<"
     if magic == _reversed(layout.MAGIC):
         return ">"
-    said = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or never wrote one")
+    problem = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
+    raise RegistryError(f"the registry at {address:#x} {problem}", "the program has overwritten it, or never wrote one")
 
 
 class _Reading(NamedTuple):

@@ -99,7 +99,7 @@ def _check_object(number: int, object_record: ObjectRecord, records: Records) ->
 
 def check_ranks(records: Records) -> None:
     """Raise `RegistryError` unless every rank's record makes sense, alone."""
-    known: set[int] = set()
+    numbers: set[int] = set()
     states, calls = len(STATES), max(len(records.calls), 1)
     for rank in records.ranks:
         if not 0 <= rank.rank < records.header.rank_count:
@@ -116,8 +116,8 @@ def check_ranks(records: Records) -> None:
             raise _wrong(f"the memory of rank {rank.rank} ends after the last address")
         if rank.range_size and not _within_range(rank):
             raise _wrong(f"the stack or heap of rank {rank.rank} leaves its address range")
-        known.add(rank.rank)
-    if len(known) != len(records.ranks):
+        numbers.add(rank.rank)
+    if len(numbers) != len(records.ranks):
         raise _wrong("a rank has two records")
 
 
@@ -131,26 +131,26 @@ def _within_range(rank_record: RankRecord) -> bool:
     )
 
 
-def _check_parts(records: Records, known: set[int]) -> None:
+def _check_parts(records: Records, ranks: set[int]) -> None:
     objects, spans = len(records.objects), [object_record.span for object_record in records.objects]
     for rank, number, base in records.copies:
-        if rank not in known or number >= objects:
+        if rank not in ranks or number >= objects:
             raise _wrong(f"it has a copy of object {number} for rank {rank}")
         if base + spans[number] > TOP:
             raise _wrong(f"a copy of rank {rank} ends after the last address")
     for block in records.tls_blocks:
-        if block.rank not in known or (block.object >= objects and block.object != layout.NONE):
+        if block.rank not in ranks or (block.object >= objects and block.object != layout.NONE):
             raise _wrong(f"it has thread-local storage of object {block.object} for rank {block.rank}")
         if block.kind not in (layout.TLS_THREAD_POINTER, layout.TLS_BLOCK) or block.address + block.size > TOP:
             raise _wrong(f"thread-local storage of rank {block.rank} is of kind {block.kind}")
     for moved in records.redirections:
-        if moved.rank not in known or moved.object >= objects or moved.size > TOP - max(moved.original, moved.storage):
+        if moved.rank not in ranks or moved.object >= objects or moved.size > TOP - max(moved.original, moved.storage):
             raise _wrong(f"it has a redirection in object {moved.object} for rank {moved.rank}")
     for root in records.roots:
-        if root.rank not in known or root.object >= objects or root.type_name >= len(records.strings):
+        if root.rank not in ranks or root.object >= objects or root.type_name >= len(records.strings):
             raise _wrong(f"it has a struct of globals in object {root.object} for rank {root.rank}")
     for kept in records.kept:
-        if kept.rank not in known:
+        if kept.rank not in ranks:
             raise _wrong(f"it has external state of rank {kept.rank}, for which it has no record")
 
 
@@ -158,8 +158,8 @@ def _check_layout(records: Records) -> None:
     if len(records.context_registers) > MOST_REGISTERS:
         raise _wrong(f"contexts hold {len(records.context_registers)} registers")
     for register in records.context_registers:
-        known = register.rule in (layout.REGISTER_AT_OFFSET, layout.REGISTER_IS_OFFSET)
-        if not known or abs(register.offset) > LARGEST_CONTEXT or register.dwarf_register > MOST_DWARF_REGISTER:
+        is_known = register.rule in (layout.REGISTER_AT_OFFSET, layout.REGISTER_IS_OFFSET)
+        if not is_known or abs(register.offset) > LARGEST_CONTEXT or register.dwarf_register > MOST_DWARF_REGISTER:
             raise _wrong(
                 f"contexts hold register {register.dwarf_register} by rule {register.rule} at {register.offset}"
             )

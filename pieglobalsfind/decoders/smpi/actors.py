@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import Words, word_at, words_of
+from pieglobalsfind.decoders.smpi.words import Words, words_of
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, word_at
 
 ENGINE = "_ZN7simgrid6kernel10EngineImpl9instance_E"
 ENGINE_WORDS = 160  # that are searched for the list
@@ -108,7 +108,7 @@ def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
 
 
 def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, int]) -> list[Actor]:
-    """Those that have a context, which has them."""
+    """The actors with a context that points back to them."""
     addresses = list(listed.values())
     actors = words_of(target, addresses, ACTOR_WORDS, FEWEST_WORDS)
     found_at = (_context_at(target, library, address, words) for address, words in zip(addresses, actors))

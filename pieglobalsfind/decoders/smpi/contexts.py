@@ -1,8 +1,8 @@
 """Stacks and saved registers of SimGrid's actors, by what their contexts hold, for each way of switching.
 
 Takes actors with their contexts; gives for each its stack, and where its registers are saved. A context has the stack's
-lowest address before the factory that made it, and after those what its kind saves: the stack pointer (raw, boost) or a
-ucontext_t that names the stack. Actors that are kernel threads have none of these.
+lowest address, then the factory that made it, then what its kind saves: the stack pointer (raw, boost) or a ucontext_t
+that names the stack. Actors that are kernel threads have none of these.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def saved_contexts(
     factory = _factory(target, library, swapped[0]) if swapped else None
     sizes = _stack_sizes(target, library, actors)
     mapped = writable(maps)
-    saveds = []
-    for one, size in zip(actors, sizes):
-        if one.kind == "thread":
-            saveds.append(Saved(OWN_THREAD, OWN_THREAD))
+    contexts = []
+    for actor, size in zip(actors, sizes):
+        if actor.kind == "thread":
+            contexts.append(Saved(OWN_THREAD, OWN_THREAD))
         else:
-            saveds.append(_saved(one, factory, size, mapped))
-    return _with_pointers(actors, saveds, factory)
+            contexts.append(_saved(actor, factory, size, mapped))
+    return _with_pointers(actors, contexts, factory)
 
 
 def layouts(processor: Processor, kind: str) -> Sequence[Layout]:
@@ -103,11 +103,11 @@ def _stack_sizes(target: Target, library: SimgridLibrary, actors: Sequence[Actor
     halves = [
         [half for word in actor.words[:SIZE_WORDS] for half in (word & 0xFFFFFFFF, word >> 32)] for actor in actors
     ]
-    places = Counter(at for halve in halves for at, half in enumerate(halve) if half == default)
+    places = Counter(at for row in halves for at, half in enumerate(row) if half == default)
     if not places:
         return [0] * len(actors)
     at = min(places, key=lambda place: (-places[place], place))
-    sizes = (halve[at] if at < len(halve) else 0 for halve in halves)
+    sizes = (row[at] if at < len(row) else 0 for row in halves)
     return [size if SMALLEST_STACK <= size < LARGEST_STACK else 0 for size in sizes]
 
 
@@ -159,19 +159,19 @@ def _stack(start: int, size: int, mapped: Sequence[tuple[int, int]]) -> Union[Re
     return Region(start, size) if is_mapped and start % 8 == 0 else UNKNOWN
 
 
-def _with_pointers(actors: Sequence[Actor], saveds: Sequence[Saved], factory: Optional[int]) -> list[Saved]:
+def _with_pointers(actors: Sequence[Actor], contexts: Sequence[Saved], factory: Optional[int]) -> list[Saved]:
     """With the stack pointers of raw and boost contexts: the first word after the factory that is in the own stack.
 
     It is the same word of every context of a process.
     """
-    places = Counter(at for actor, saved in zip(actors, saveds) for at in _pointers(actor, saved, factory))
+    places = Counter(at for actor, saved in zip(actors, contexts) for at in _pointers(actor, saved, factory))
     if not places:
-        return list(saveds)
+        return list(contexts)
     at = min(places, key=lambda place: (-places[place], place))
     whole = []
-    for actor, one in zip(actors, saveds):
-        pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None
-        whole.append(one if pointer is None else Saved(one.stack, pointer, actor.context + 8 * at))
+    for actor, saved in zip(actors, contexts):
+        pointer = actor.context_words[at] if at in _pointers(actor, saved, factory) else None
+        whole.append(saved if pointer is None else Saved(saved.stack, pointer, actor.context + 8 * at))
     return whole
 
 

@@ -12,6 +12,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
@@ -20,7 +21,7 @@ from pieglobalsfind.elf.file import PF_X
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Region
-from pieglobalsfind.target import MemoryMapping, Target, read_many
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_many
 
 PROGRAM = re.compile(r"_\d+_(\d{1,9})\.so$")  # TMPDIR/PROGRAM_PID_NUMBER.so
 LIBRARY = re.compile(r"/(\d{7})[^/]*$")  # TMPDIR/: the library's name, its beginning replaced by the number
@@ -32,7 +33,7 @@ OUTERMOST = (1 << 12, 1 << 14, 1 << 16)  # bytes of a stack that are searched fo
 
 @dataclass(frozen=True)
 class Loaded:
-    """An object in the loader's list: its entry there, where it is, its file's name, what its headers say."""
+    """An object in the loader's list: its entry there, its first address, its file's name, its headers."""
 
     entry: int
     base: int
@@ -58,14 +59,11 @@ class Copies:
 
 def entries(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[int, int, str]]:
     """(entry, load bias, name) of all objects that the loader has loaded, in its order; [] if it does not say."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
-            try:
-                debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
-                if debug:
-                    return _named(target, next(link_maps.namespaces(target, debug), 0), len(maps))
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+    for mapping in file_starts(maps):
+        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
+            debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
+            if debug:
+                return _named(target, next(link_maps.namespaces(target, debug), 0), len(maps))
     return []
 
 
@@ -109,13 +107,13 @@ def copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> Copies:
 
 def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[Optional[Loaded]]:
     """Objects whose first pages are equal have equal headers, which are read once."""
-    known = dict[bytes, LoadedElf]()
+    headers = dict[bytes, LoadedElf]()
     pages = read_many(target, [(bias, PAGE) for _, bias, _ in listed])
     for (entry, bias, name), page in zip(listed, pages):
-        elf = known.get(page) if page is not None else None
+        elf = headers.get(page) if page is not None else None
         if elf is None and page is not None:
             try:
-                elf = known[page] = LoadedElf(target.read, bias)
+                elf = headers[page] = LoadedElf(target.read, bias)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 elf = None
         yield Loaded(entry, bias, name, elf) if elf is not None and elf.segments else None

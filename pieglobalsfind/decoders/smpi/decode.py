@@ -49,7 +49,8 @@ class ActorSurvey:
     """One look at a process: by rank its actor, and what that has saved.
 
     `threads` are by the context that they run, `described` is what libc says of them, and `untold` are the kernel
-    threads whose stack pointers are unknown: of the others those tell who runs, which SimGrid notes before it switches.
+    threads whose stack pointers are unknown. The other threads' stack pointers tell which actor runs: SimGrid notes its
+    choice before it switches.
     """
 
     numbers: Numbers

@@ -109,9 +109,9 @@ class Requests:
         )
 
     def _members_of(self, communicator: int) -> Iterator[int]:
-        """The ranks in a communicator, in its order, -1 of one that has ended; a group has a std::vector of actors.
+        """The ranks in a communicator, in its order, -1 for an ended one; a group has a std::vector of actors.
 
-        In one of all ranks, where each that lives has its own number, so had those that have ended.
+        If a communicator has all ranks, and each living rank is at the place of its number, so were the ended ones.
         """
         (words,) = words_of(self._target, [communicator], OBJECT_WORDS, FEWEST_WORDS)
         group = next((word for word in words[1:] if self._class_of(word) == GROUP), 0)
@@ -153,9 +153,7 @@ class Requests:
             return []
         words = memoryview(data or b"").cast("Q")
         for part in _calls(words, _code(self._table, rank)):
-            smpi_requests = self._in_part(
-                actor, [fromkey for fromkey in dict.fromkeys(part) if self._is_writable(fromkey)]
-            )
+            smpi_requests = self._in_part(actor, [word for word in dict.fromkeys(part) if self._is_writable(word)])
             if smpi_requests:
                 return smpi_requests
         return []
@@ -231,9 +229,9 @@ class Requests:
         if not words or not self._class_of(activity).startswith(ACTIVITY):
             return None
         for sender, receiver in zip(words, words[1:]):
-            mine, other = (sender, receiver) if sends else (receiver, sender)
-            if mine == own.address and (other == 0 or other in self._addresses):
-                return other != 0
+            near, far = (sender, receiver) if sends else (receiver, sender)
+            if near == own.address and (far == 0 or far in self._addresses):
+                return far != 0
         return True
 
 

@@ -21,11 +21,10 @@ from pieglobalsfind.decoders.libc_threads import (
 )
 from pieglobalsfind.decoders.smpi.copies import entries
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import word_at
 from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, word_at
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 
@@ -45,18 +44,18 @@ def find_threads(
     target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, stacks: frozenset[int]
 ) -> tuple[list[SmpiThread], Optional[Described]]:
     """The threads, and how libc describes them; `stacks` are addresses in mappings that are no thread's."""
-    known = descriptions(target, maps)
-    if known is None:
+    fields = descriptions(target, maps)
+    if fields is None:
         return [], None
-    place = _place(target, maps, library, known)
-    blocks = control_blocks(target, maps, known, library.elf.header.processor, stacks)
-    return [_thread(target, known, place, block) for block in blocks], known
+    place = _place(target, maps, library, fields)
+    blocks = control_blocks(target, maps, fields, library.elf.header.processor, stacks)
+    return [_thread(target, fields, place, block) for block in blocks], fields
 
 
 def _thread(
-    target: Target, known: Described, place: Optional[tuple[int, int]], control_block: ControlBlock
+    target: Target, fields: Described, place: Optional[tuple[int, int]], control_block: ControlBlock
 ) -> SmpiThread:
-    block = thread_block(target, known, control_block.address, place[0]) if place is not None else 0
+    block = thread_block(target, fields, control_block.address, place[0]) if place is not None else 0
     current = block + place[1] if block and place is not None else 0
     try:
         context = word_at(target, current) if current else 0
@@ -66,22 +65,22 @@ def _thread(
 
 
 def _place(
-    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, known: Described
+    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, fields: Described
 ) -> Optional[tuple[int, int]]:
     """The library's TLS module, and where in its block the current context is."""
     symbol = library.symbol(CURRENT)
-    module = _module(target, maps, library, known) if symbol else 0
+    module = _module(target, maps, library, fields) if symbol else 0
     return (module, symbol - library.elf.load_bias) if 0 < module <= MOST_MODULES else None
 
 
-def _module(target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, known: Described) -> int:
+def _module(target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, fields: Described) -> int:
     """By a relocation; a library that uses descriptors (TLSDESC, AArch64's default) has none, and its entry tells."""
     try:
         return word_at(target, _module_slot(target, library.elf))
     except MemoryUnreadable:
         bias = library.elf.load_bias
         entry = next((entry for entry, loaded_at, _ in entries(target, maps) if loaded_at == bias), 0)
-        return module_of(target, known, entry) if entry else 0
+        return module_of(target, fields, entry) if entry else 0
 
 
 def _module_slot(target: Target, elf: LoadedElf) -> int:

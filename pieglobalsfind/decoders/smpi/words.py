@@ -32,8 +32,3 @@ def _read(target: Target, addresses: Sequence[int], count: int) -> list[Optional
     form = struct.Struct(f"<{count}Q")
     data = read_many(target, [(address, form.size) for address in addresses])
     return [None if piece is None else form.unpack(piece) for piece in data]
-
-
-def word_at(target: Target, address: int) -> int:
-    """The word at an address; raises `MemoryUnreadable`."""
-    return int.from_bytes(target.read(address, WORD), "little")

@@ -88,7 +88,7 @@ class Module:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the files which this one names for its units, and which lack them."""
+        """Files that this one names for its units, but that lack them or are not there."""
         bare = (unit.skeleton for unit in self.units() if unit.is_skeleton and unit.die is unit.skeleton)
         return tuple(self._own_string(die, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for die in bare)
 
@@ -134,12 +134,12 @@ class Module:
         try:
             if not any(start <= place <= place + len(copy) <= start + size for start, size in self.section_places):
                 return None
-            said = ctypes.string_at(place, len(copy))
+            original = ctypes.string_at(place, len(copy))
             ctypes.memmove(place, copy, len(copy))  # libdwfl maps files to be written to, for itself alone
             try:
                 self.lib.dwarf_get_units(self._dwarf, before, byref(c_void_p()), None, None, None, byref(split))
             finally:
-                ctypes.memmove(place, said, len(said))
+                ctypes.memmove(place, original, len(original))
         finally:
             os.close(descriptor)
         return split if split.addr else None

@@ -93,8 +93,8 @@ class ContentSource:
     def _path(self, whole: ContainedObject, names: tuple[str, ...]) -> tuple[int, int, int]:
         path = self.types.path(whole.type, names)
         if path is None:
-            known = next(number for number in range(len(names)) if not self.types.path(whole.type, names[: number + 1]))
-            raise NoValue(f"its type has no member {names[known]}")
+            wrong = next(number for number in range(len(names)) if not self.types.path(whole.type, names[: number + 1]))
+            raise NoValue(f"its type has no member {names[wrong]}")
         return path
 
     def has(self, whole: ContainedObject, name: str) -> bool:

@@ -153,11 +153,11 @@ DEQUE_ITERATOR = ("_M_cur", "_M_first", "_M_node")
 def places(source: ContentSource, blocks: Blocks, numbers: range) -> Iterator[int]:
     """The addresses of some elements of a deque."""
     size = source.types.size(blocks.element)
-    known, begin = -1, 0
+    current, begin = -1, 0
     for number in numbers:
         block, at = divmod(blocks.start + number, blocks.per_block)
-        if block != known:
-            known, begin = block, int.from_bytes(source.memory(blocks.first + 8 * block, 8), "little")
+        if block != current:
+            current, begin = block, int.from_bytes(source.memory(blocks.first + 8 * block, 8), "little")
         yield begin + at * size
 
 

@@ -20,7 +20,7 @@ def marked(parts: list[str], shown: int, is_numbered: bool, is_cut: bool) -> str
 
     `is_cut`: there are more, so that nothing says which elements two ranks share.
     """
-    head, tail = (BETWEEN.join(some) for some in (parts[:shown], parts[shown:]))
+    head, tail = (BETWEEN.join(part) for part in (parts[:shown], parts[shown:]))
     beyond = f"{BEYOND}{tail}" if tail or is_cut else ""
     return f"{BEGIN}{NUMBERED if is_numbered else ''}{CUT if is_cut else ''}{head}{beyond}{END}"
 

@@ -10,6 +10,7 @@ from pieglobalsfind.decoders import elf_scan
 from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.decoders.ampi import threads
 from pieglobalsfind.decoders.ampi.decode import decode
+from pieglobalsfind.decoders.ampi.requests import AmpiRequests
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.target import Target
@@ -17,11 +18,16 @@ from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, writte
 from tests.fuzz.scratch import IN_MEMORY
 from tests.fuzz.sound_images import share
 from tests.fuzz.sound_parts import keep, remember
-from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
+from tests.support.fabricate.ampi import MEGABYTE, PART, RANKS, Job, Request
 
 FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
-JOBS = [Job(method, has_tables=True, stripped=method == "tls") for method in ("pie", "fs", "tls", "none")]
+REQUESTS = {1: (Request(2, 41), Request(1, 42, PART)), 2: (Request(1, 7, is_sent=True),)}
+JOBS = [
+    Job(method, has_tables=True, stripped=method == "tls", requests=REQUESTS, part=(3, 2, 1))
+    for method in ("pie", "fs", "tls", "none")
+]
 THREAD = 0x1000  # bytes of a thread's structures
+MOST = 1 << 12  # requests that a damaged list may seem to have in the heap of these jobs
 SOUND = []
 for number, job in enumerate(JOBS):
     Path(FOLDER.name, str(number)).mkdir()
@@ -82,3 +88,7 @@ def check(data: bytes) -> None:
             continue
         for true, told in zip(TRUTHS[number][rank.rank], facts(rank)):
             assert told == true or isinstance(told, Absent), (rank.rank, true, told)
+    requests = AmpiRequests(target, table)
+    for rank in table.ranks:
+        waiting = requests.waiting(rank, "MPI_Waitall")
+        assert waiting is None or len(waiting.others) < MOST, (rank.rank, waiting)

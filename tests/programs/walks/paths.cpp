@@ -85,6 +85,7 @@ __attribute__((noinline)) void turn(int number) {
     std::vector<const field::Cell *> cells{&plain, &twofold};
     clear_stack();
     for (const field::Cell *cell : cells) {
+        clear_stack(); // iterators have left addresses there
         total += cell->weight(number);
         clear_stack(); // no inlined function begins where a watched `total` has changed: GCC 15 inlines iterators
     }

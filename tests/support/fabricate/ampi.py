@@ -6,7 +6,8 @@ Takes how the job is built and what is damaged; gives a `MemoryTarget` and the t
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
@@ -35,9 +36,23 @@ NAMES = {
     "tls": "_ZL17CmiTLSDescription",
 }
 PLACES = {"start": 0, "end": 8, "slot": 16, "count": 24, "current": 32, "pie": 40, "links": 48, "tls": 80, "region": 96}
-PLACES.update({"groups": 112, "arrays": 128, "elements": 192})
+PLACES.update({"groups": 112, "arrays": 128, "elements": 192, "parents": 256, "receives": 320, "sends": 384})
 DATA, DYNAMIC = 0x2000, 0x2400  # vaddrs
 HASH, EXPORTS, STRINGS = 0x500, 0x580, 0x680  # in the data
+PARENTS = 0x18000  # in the heap
+WORLD, PART = 1_000_000, 1_000_002  # communicators
+
+
+@dataclass(frozen=True)
+class Request:
+    """One of AMPI's requests; `other` is the source, or, if it `is_sent` (synchronously), the destination."""
+
+    other: int
+    tag: int
+    communicator: int = WORLD
+    is_sent: bool = False
+    is_complete: bool = False
+    is_blocked: bool = True
 
 
 @dataclass
@@ -65,6 +80,8 @@ class Job:
     is_aarch64: bool = False  # threads are ucontexts then
     is_swapped: bool = True  # their contexts are of swapcontext
     signature: int = 0  # in the high bits of the pc that a ucontext saves
+    requests: Mapping[int, tuple[Request, ...]] = field(default_factory=dict)  # by rank; needs tables
+    part: tuple[int, ...] = ()  # the members of PART; without any, ranks have no table of communicators
 
     @property
     def heap(self) -> int:
@@ -161,6 +178,10 @@ class Job:
             exports += [("Cpv__groupTable_", 0x11, DATA + PLACES["groups"])]
             exports += [("_ZTV7CkArray", 0x21, DATA + PLACES["arrays"])]
             exports += [("_ZTV6TCharm", 0x21, DATA + PLACES["elements"])]
+        if self.requests:
+            exports += [("_ZTV10ampiParent", 0x21, DATA + PLACES["parents"])]
+            exports += [("_ZTV4IReq", 0x21, DATA + PLACES["receives"])]
+            exports += [("_ZTV8SsendReq", 0x21, DATA + PLACES["sends"])]
         count = len(exports) + 1
         struct.pack_into(f"<{3 + count}I", data, HASH, 1, count, 1, 0, *range(2, count), 0)
         at = 1
@@ -185,6 +206,8 @@ class Job:
         self._write_links(data)
         if self.has_tables:
             self._write_tables(data)
+        if self.requests:
+            self._write_requests(data)
         return bytes(data)
 
     def _write_thread(self, data: bytearray, rank: int, start: int) -> None:
@@ -211,8 +234,9 @@ class Job:
         """A GroupTable, in it a group that is none and a CkArray, in that a vector of others and one of TCharms."""
         table, array, first, element = (self.heap + offset for offset in (0x14000, 0x15000, 0x16000, 0x17000))
         here = [rank for rank in range(RANKS) if rank not in (*self.absent, *self.moved)]
-        struct.pack_into("<QQi", data, table - self.heap, table + 0x100, 0, 3)
-        for number, group in enumerate((0, self.heap, array)):
+        groups = (0, self.heap, array, *((self.heap + PARENTS,) if self.requests else ()))
+        struct.pack_into("<QQi", data, table - self.heap, table + 0x100, 0, len(groups))
+        for number, group in enumerate(groups):
             struct.pack_into("<QQi?", data, table - self.heap + 0x100 + 24 * number, group, 0, number, True)
         struct.pack_into("<Q", data, array - self.heap, LOADER + DATA + PLACES["arrays"] + 16)
         struct.pack_into("<QQQ", data, array - self.heap + 0x100, self.heap, self.heap + 0x800, self.heap + 0x1000)
@@ -223,6 +247,43 @@ class Job:
             struct.pack_into("<Q", data, first - self.heap + 8 * number, place)
             struct.pack_into("<Q", data, place - self.heap, LOADER + DATA + PLACES["elements"] + 24)
             struct.pack_into("<QQ", data, place - self.heap + 0xA0, LOADER, self.thread(rank))
+
+    def _write_requests(self, data: bytearray) -> None:
+        """A CkArray of ampiParents, in each a pointer to its TCharm and a vector of requests."""
+        places = [self.heap + PARENTS + 0x1000 + 0x400 * rank for rank in range(RANKS)]
+        struct.pack_into("<Q", data, PARENTS, LOADER + DATA + PLACES["arrays"] + 16)
+        struct.pack_into("<3Q", data, PARENTS + 0x398, *(self.heap + PARENTS + end for end in (0x800, 0x820, 0x820)))
+        struct.pack_into(f"<{RANKS}Q", data, PARENTS + 0x800, *places)
+        for rank, place in enumerate(places):
+            at, held = place - self.heap, PARENTS + 0x2000 + 0x200 * rank
+            struct.pack_into("<Q", data, at, LOADER + DATA + PLACES["parents"] + 24)
+            struct.pack_into("<Q", data, at + 0xA0, self.heap + 0x17000 + 0x200 * rank)
+            struct.pack_into("<3Q", data, at + 0xD0, *(self.heap + held + end for end in (0, 64, 64)))
+            if self.part:
+                self._write_communicators(data, at + 0x300)
+            for number, request in enumerate(self.requests.get(rank, ()), 1):  # the first one has been freed
+                self._write_request(data, held + 0x40 * number, number, request)
+                struct.pack_into("<Q", data, held + 8 * number, self.heap + held + 0x40 * number)
+
+    def _write_communicators(self, data: bytearray, at: int) -> None:
+        """An unordered_map with two nodes: in the first one the members are listed, in the other they are all ranks."""
+        nodes = PARENTS + 0x3000, PARENTS + 0x3100
+        struct.pack_into("<4Q", data, at, self.heap + 0x100, 13, self.heap + nodes[0], 2)
+        members = self.heap + PARENTS + 0x3200
+        struct.pack_into(f"<{len(self.part)}i", data, members - self.heap, *self.part)
+        ends = members, members + 4 * len(self.part), members + 4 * len(self.part)
+        struct.pack_into("<Qi4x3iB3x", data, nodes[0], self.heap + nodes[1], PART, PART, 9, len(self.part), 1)
+        struct.pack_into("<i4x3Q", data, nodes[0] + 32, -1, *ends)
+        struct.pack_into("<Qi4x3iB3x", data, nodes[1], 0, WORLD, WORLD, 8, RANKS, 0)
+        struct.pack_into("<i4x3Q", data, nodes[1] + 32, RANKS, 0, 0, 0)
+
+    def _write_request(self, data: bytearray, at: int, number: int, request: Request) -> None:
+        """AmpiRequest: table, buffer, count, type, tag, source, communicator, number, what it is; the destination."""
+        table = LOADER + DATA + PLACES["sends" if request.is_sent else "receives"] + 16
+        source = -1 if request.is_sent else request.other
+        marks = request.is_complete, request.is_blocked, False, False
+        words = request.tag, source, request.communicator, number
+        struct.pack_into("<QQ2i4i4?i", data, at, table, 0, 1, 5, *words, *marks, request.other)
 
     def _write_links(self, data: bytearray) -> None:
         """struct r_debug, and link_maps {addr, name, ld, next, prev}: the loader's, then one of each rank."""

@@ -1,0 +1,170 @@
+"""What AMPI's ranks wait for, by the requests that AMPI itself keeps: also where no argument of a call is known.
+
+Takes a target and its table; gives for a rank in a call the peer, the tag and the communicator. AMPI posts a request
+for each blocking receive, too, and marks those that a call waits for. A request is believed if it is of a class of
+requests and has in itself the number by which the rank's list of requests has it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Optional
+
+from pieglobalsfind.decoders.ampi.communicators import Members, communicators_of
+from pieglobalsfind.decoders.ampi.elements import VTABLE, of_form, placed_elements
+from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
+from pieglobalsfind.decoders.ampi.stripped import find_stripped
+from pieglobalsfind.decoders.mpi_constants import AMPI
+from pieglobalsfind.model import Awaited, Rank, RankTable, Waiting
+from pieglobalsfind.target import Target, read_many, read_or_none
+
+PARENT = "_ZTV10ampiParent"  # a rank's own element, which points to its TCharm
+RECEIVE, SEND, SYNCHRONOUS_SEND = "_ZTV4IReq", "_ZTV7SendReq", "_ZTV8SsendReq"
+CLASSES = (RECEIVE, SEND, SYNCHRONOUS_SEND, "_ZTV7RednReq", "_ZTV9GatherReq", "_ZTV10GathervReq", "_ZTV6ATAReq",
+           "_ZTV4GReq", "_ZTV6GPUReq")  # fmt: skip
+# AmpiRequest of Charm++ 7 and 8 from `tag` on, which is in the order of MPI_Status: tag, source (or destination),
+# communicator, its own number, whether it is complete, whether a call waits for it; the destination of an SsendReq
+FIELDS_AT = 24
+FIELDS = struct.Struct("<4i2?2xi")
+REQUEST_SIZE = FIELDS_AT + FIELDS.size
+MOST_REQUESTS = 1 << 20  # of a rank
+NEED_ONE = ("MPI_Waitany", "MPI_Waitsome")
+ANY, NONE = -1, -2  # Waiting.peer and .tag
+OF_COLLECTIVE = "source or destination (a collective's request does not name it)"
+SEVERAL = "source or destination (its requests are of several communicators)"
+
+
+@dataclass(frozen=True)
+class AmpiRequest:
+    """A request: `other` is the source of a message that is received, the destination of one that `is_sent`.
+
+    Numbers are AMPI's; `other` is None for a request of a collective.
+    """
+
+    other: Optional[int]
+    tag: int
+    communicator: int
+    is_sent: bool
+    is_complete: bool
+
+
+class AmpiRequests:
+    """The requests that the calls of one moment's ranks wait for."""
+
+    def __init__(self, target: Target, table: RankTable) -> None:
+        self._target = target
+        self._table = table
+        self._addresses: dict[int, int] = {}  # of the ranks' ampiParents
+        self._communicators: dict[int, Members] = {}  # of ranks that wait in another than MPI_COMM_WORLD
+
+    def waiting(self, rank: Rank, call: str) -> Optional[Waiting]:
+        """What a rank waits for that is in a call; None if AMPI has no request for it."""
+        requests = self._blocked.get(rank.rank, [])
+        left = [request for request in requests if not request.is_complete]
+        needs_one = call in NEED_ONE and len(requests) > 1
+        if not left or (needs_one and len(left) < len(requests)):
+            left = requests[:1]  # the rank only waits for its turn
+        if not left:
+            return None
+        known = [request for request in (self._in_world(rank.rank, request) for request in left) if request is not None]
+        numbers = {request.communicator for request in left}
+        if (needs_one and 0 < len(known) < len(left)) or (not known and len(numbers) > 1):
+            return Waiting(call, unknown=SEVERAL)
+        alike = known or left
+        first, *others = map(_awaited, alike)
+        unknown = OF_COLLECTIVE if any(request.other is None for request in alike) else ""
+        is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
+        in_world, communicator = bool(known) and first.peer >= 0, alike[0].communicator
+        waiting = Waiting(call, first.peer, first.tag, communicator, in_world, unknown, is_sent, tuple(others))
+        return replace(waiting, needs_one=needs_one and bool(others))
+
+    def _in_world(self, rank: int, request: AmpiRequest) -> Optional[AmpiRequest]:
+        """The request with the other's number in MPI_COMM_WORLD; None if that is not known."""
+        if request.other is None or request.other < 0 or request.communicator == AMPI.world:
+            return request
+        if request.communicator == AMPI.own:
+            return replace(request, other=rank)
+        if rank not in self._communicators:
+            parent = self._addresses[rank]
+            self._communicators[rank] = communicators_of(self._target, parent, self._table.rank_count)
+        members = self._communicators[rank].get(request.communicator, ())
+        return replace(request, other=members[request.other]) if request.other < len(members) else None
+
+    def read(self) -> None:
+        """Read all that `waiting` needs."""
+        for rank, requests in self._blocked.items():
+            for request in requests:
+                self._in_world(rank, request)
+
+    @cached_property
+    def _blocked(self) -> Mapping[int, list[AmpiRequest]]:
+        """By rank, the requests that a call of its waits for."""
+        maps = self._target.maps()
+        loader = find_loader(self._target, maps) or find_stripped(self._target, maps)
+        if loader is None:
+            return {}
+        tables = {name: loader.elf.symbol(name) for name in CLASSES}
+        classes = {table + VTABLE.start: name for name, table in tables.items() if table is not None}
+        parents = self._parents(loader)
+        at = next((at for words in parents.values() for at in self._places(words, classes)), None)
+        if at is None:
+            return {}
+        return {rank: self._requests(words[at : at + 3], classes) or [] for rank, words in parents.items()}
+
+    def _parents(self, loader: Loader) -> dict[int, tuple[int, ...]]:
+        """By rank, the words of its ampiParent."""
+        ranks = {rank.thread: rank.rank for rank in self._table.ranks if rank.thread}
+        owners = {
+            address: ranks[word]
+            for address, (_, words) in placed_elements(self._target, loader).items()
+            for word in words
+            if word in ranks
+        }
+        parents = {}
+        for address, (_, words) in placed_elements(self._target, loader, PARENT).items():
+            for word in words:
+                if word in owners:
+                    self._addresses[owners[word]], parents[owners[word]] = address, words
+        return parents
+
+    def _places(self, words: Sequence[int], classes: Mapping[int, str]) -> Iterator[int]:
+        """Where among the words a list of requests is that has any."""
+        return (at for at in range(len(words) - 2) if self._requests(words[at : at + 3], classes))
+
+    def _requests(self, vector: Sequence[int], classes: Mapping[int, str]) -> Optional[list[AmpiRequest]]:
+        """The requests in a list that a call waits for; None if it has no request, or is no list of them."""
+        if not of_form(vector, MOST_REQUESTS):
+            return None
+        held = read_or_none(self._target, vector[0], vector[1] - vector[0])
+        pointers = struct.unpack(f"<{len(held) // 8}Q", held) if held else ()
+        numbered = [(number, pointer) for number, pointer in enumerate(pointers) if pointer]
+        contents = read_many(self._target, [(pointer, REQUEST_SIZE) for _, pointer in numbered])
+        requests = []
+        for (number, _), data in zip(numbered, contents):
+            name = classes.get(int.from_bytes((data or b"")[:8], "little"))
+            if data is None or name is None:
+                return None
+            tag, other, communicator, own_number, is_complete, is_blocked, destination = FIELDS.unpack_from(
+                data, FIELDS_AT
+            )
+            if own_number != number:
+                return None
+            if is_blocked:
+                other = destination if name == SYNCHRONOUS_SEND else other
+                is_message = name in (RECEIVE, SEND, SYNCHRONOUS_SEND)
+                requests.append(
+                    AmpiRequest(other if is_message else None, tag, communicator, name != RECEIVE, is_complete)
+                )
+        return requests if numbered else None
+
+
+def _awaited(request: AmpiRequest) -> Awaited:
+    if request.other is None:
+        return Awaited(NONE, NONE, is_sent=False)
+    peer = {AMPI.any_source: ANY, AMPI.no_process: NONE}.get(request.other, request.other)
+    # AMPI's collectives send messages with tags above all of the user's
+    tag = ANY if request.tag == AMPI.any_tag else NONE if request.tag > AMPI.any_tag else request.tag
+    return Awaited(peer, tag, request.is_sent)

@@ -1,0 +1,61 @@
+"""Users' `commands` of a breakpoint that go on, typed at a terminal: they see the rank that has stopped, at every stop.
+
+What they print, and what is displayed, is compared with one process that does what the ranks do (paces.c).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.gdb.breakpoint_walk import START, Programs
+from tests.support.gdb.session import EXTENSION
+from tests.support.gdb.terminal import PROMPT, terminal
+from tests.support.running import built
+
+RANKS = 4
+TURNS = 3
+COUNTING = r"set $seen = $seen + 1\nprintf \"seen %d, paced %d of %d\\n\", $seen, paced, pacer\n"
+GOING_ON = COUNTING + "continue"
+SHOWN = r"seen \d+, paced \d+ of \d|pacer = \d|turns = \d|Old value.*|New value.*"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return Programs.build(tmp_path_factory.mktemp("paces"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "commands"),
+    [
+        (("break pace_down", "break pace_down"), GOING_ON),
+        (("break pace_down if pacer != 1", "break pace_down"), rf"silent\n{GOING_ON}"),
+        (("display pacer", "break pace_down"), GOING_ON),
+        (("display turns", "display pacer", "break pace_down"), GOING_ON),
+        (("display pacer", "break pace_down"), rf"{COUNTING}if $seen < 9\nstep\nend"),
+        (("catch syscall getppid",), GOING_ON),
+        (("display pacer", "catch syscall getppid"), GOING_ON),
+        (("display pacer", "watch -l paced if pacer == 3"), GOING_ON),
+    ],
+    ids=["two", "silent", "display", "displays", "step", "catch", "catch-display", "watch"],
+)
+def test_they_go_on_as_in_a_process(gdb: Path, programs: Programs, lines: tuple[str, ...], commands: str) -> None:
+    alone = printed(gdb, [programs.alone], lines, commands)
+    job = printed(gdb, [built("rankrun"), "-n", RANKS, programs.job], lines, commands, "-ex", f"source {EXTENSION}")
+    assert len(set(alone)) > RANKS, alone
+    assert job == alone
+
+
+def printed(gdb: Path, program: list[object], lines: tuple[str, ...], commands: str, *words: object) -> list[str]:
+    """What all stops have printed until the program's end, with the commands at what the last line makes."""
+    with terminal(gdb, *words, "--args", *program, TURNS) as user:
+        user.wait_for(PROMPT)
+        for line in (START, "run", "set $seen = 0", *lines):
+            user.ask(line)
+        user.ask(f'python gdb.execute("commands\\n{commands}\\nend")')
+        said = ""
+        while "The program is not being run" not in said:  # a step ends at a prompt
+            said += user.ask("continue")
+    return re.findall(SHOWN, said)
