@@ -80,7 +80,7 @@ class Extension:
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
-        events.inferior_call.connect(Calls.note)
+        events.inferior_call.connect(self._called)
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
         events.memory_changed.connect(lambda _: self._changes.look())
@@ -180,6 +180,13 @@ class Extension:
         self.face.state().focus.late_libraries.resumed()
         if self.face.state().focus.paths or self.face.displays.are_ours:
             self.face.displays.rest()
+
+    def _called(self, event: Any) -> None:
+        """GDB calls a function in the program, for which it has no event of going on, or the call has ended."""
+        Calls.note(event)
+        if Calls.running:
+            with warnings("GDB reads files that no rank runs"):
+                self.face.state().focus.late_libraries.resumed()
 
     def _before_run(self) -> None:
         self._unread_libraries.begin()

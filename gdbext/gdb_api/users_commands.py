@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import gdb
 
@@ -60,7 +61,10 @@ class End(gdb.Function):
         raise gdb.GdbError(REASON)
 
 
-End()
+@cache
+def end_function() -> End:
+    """Register the function with GDB when it is first needed: GDB lists it with the user's."""
+    return End()
 
 
 def show_output(command: str) -> None:
@@ -88,6 +92,7 @@ def output_of(command: str) -> str:
 
 
 def _to_the_end(run: Callable[[], object]) -> None:
+    end_function()
     try:
         run()
     except gdb.error as error:

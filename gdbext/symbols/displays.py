@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Optional
 
-import gdb
-
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
-from gdbext.gdb_api.users_commands import UsersCommands, show_output
+from gdbext.gdb_api.users_commands import show_output
 from gdbext.symbols.display_scope import Scope, scope_of
 from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed
 
@@ -147,12 +145,6 @@ def shows_raw(display: Display, displays: list[Display]) -> bool:
         return raw != printed and shown_alone(display, displays).endswith(f" = {raw}\n")
     except DebuggerError:  # it is not there now, or is memory, which has no pretty-printers
         return False
-
-
-def check_names(expression: str) -> None:
-    """Raise `gdb.error` for what GDB can't display here, if it would drop the user's commands because of the error."""
-    if UsersCommands.wait:
-        gdb.parse_and_eval(f"sizeof ({expression})")
 
 
 def _raw_form(display: Display) -> str:

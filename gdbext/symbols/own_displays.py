@@ -15,6 +15,7 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.typed_command import numbers
+from gdbext.gdb_api.users_commands import UsersCommands, show_output
 from gdbext.symbols.display_scope import Scope, is_selected, scope_of
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
@@ -80,7 +81,7 @@ class OwnDisplay:
         form = "r" * self.form.is_raw + self.form.letter
         gdb.flush()
         try:
-            gdb.execute(f"output{f'/{form}' if form else ''} {self.expression}")
+            show_output(f"output{f'/{form}' if form else ''} {self.expression}")
         except gdb.error as error:
             gdb.write(f"<error: {error}>")
         gdb.write("\n")
@@ -92,7 +93,7 @@ class OwnDisplay:
         gdb.write(f"{self.number}: x/{count}{self.form.letter}{size} {self.expression}{end}")
         gdb.flush()
         try:
-            gdb.execute(f"x/{count}{self.form.letter}{size} {self.expression}")
+            show_output(f"x/{count}{self.form.letter}{size} {self.expression}")
         except gdb.error as error:
             gdb.write(f"<error: {error}>\n")
 
@@ -100,6 +101,17 @@ class OwnDisplay:
         """Its line of `info display`."""
         elsewhere = NOT_NOW if self.scope is not None and not is_selected(self.scope) else ""
         return f"{self.number}:   {'y' if self.enabled else 'n'}  {self.form.listed}{self.expression}{elsewhere}\n"
+
+
+def check_names(expression: str) -> None:
+    """Raise `gdb.error` for what GDB can't display here.
+
+    Amid a stop GDB would drop the user's commands because of a command's error.
+    """
+    if UsersCommands.wait:
+        gdb.parse_and_eval(f"sizeof ({expression})")
+    else:
+        gdb.execute(f"whatis {expression}", to_string=True)
 
 
 class OwnDisplays:
@@ -118,7 +130,7 @@ class OwnDisplays:
     def make(self, text: str, shows: bool) -> None:
         """`display TEXT`; raises `gdb.error` if it has no meaning here."""
         form, expression = parsed(text)
-        gdb.execute(f"whatis {expression}", to_string=True)
+        check_names(expression)
         self._newest += 1
         display = OwnDisplay(self._newest, True, form, expression, scope_of(expression))
         self._displays.append(display)
@@ -134,7 +146,7 @@ class OwnDisplays:
     def _is_known(self, display: OwnDisplay) -> bool:
         """Whether its names mean something; it is disabled, as by GDB, if they have gone."""
         try:
-            gdb.execute(f"whatis {display.expression}", to_string=True)
+            check_names(display.expression)
         except gdb.error as error:
             if self._are_symbols_there():
                 display.enabled = False

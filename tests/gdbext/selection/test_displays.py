@@ -10,7 +10,8 @@ import pytest
 from tests.support.gdb.breakpoint_walk import RANKS as WALKERS
 from tests.support.gdb.breakpoint_walk import Programs
 from tests.support.gdb.places import RANKS, compile_program
-from tests.support.gdb.session import Session
+from tests.support.gdb.session import EXTENSION, Session
+from tests.support.gdb.terminal import PROMPT, terminal
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +152,21 @@ def test_displays_are_a_process_s_in_all_that_can_be_done_with_them(
     for number, (expected, shown) in enumerate(zip(alone["answers"], job["answers"])):
         assert shown == expected, (number, job.output)
     assert job["help"] == alone["help"]
+
+
+def test_displays_of_a_breakpoint_with_commands(gdb: Path, rankrun: Path, ticks: Path) -> None:
+    """They are shown before the user's commands run, which GDB keeps, in each rank under the same number."""
+    with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", RANKS, ticks, 2) as user:
+        user.wait_for(PROMPT)
+        user.ask("break tick")
+        user.ask("run")
+        user.ask("display ticks + 0 * $_rank")
+        user.type("commands 1\n")
+        user.wait_for(rb">$")
+        user.type('printf "in rank %d\\n", rank\n')
+        user.wait_for(rb">$")
+        user.ask("end")
+        said = [user.ask("continue") for _ in range(2 * RANKS - 1)]
+    shown = [re.findall(r"(?m)^(\d+: ticks \+ 0 \* \$_rank = \d)\r?\n(?:.*\n)*?in rank (\d)", text) for text in said]
+    assert all(len(pairs) == 1 and pairs[0][0].startswith("1: ") for pairs in shown), said
+    assert {int(pairs[0][1]) for pairs in shown} == set(range(RANKS)), said

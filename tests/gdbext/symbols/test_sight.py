@@ -206,6 +206,9 @@ def test_originals_stay_unread_as_a_library_is_loaded(session: Session, rankrun:
     (tmp_path / "late.c").write_text("int late = 7;\nint later(void) { return late; }\n")
     late = tmp_path / "late.so"
     subprocess.run(["cc", "-g", "-shared", "-fPIC", str(tmp_path / "late.c"), "-o", str(late)], check=True, timeout=60)
+    (tmp_path / "called.c").write_text("int called = 9;\n")
+    command = ["cc", "-g", "-shared", "-fPIC", str(tmp_path / "called.c"), "-o", str(tmp_path / "called.so")]
+    subprocess.run(command, check=True, timeout=60)
     lines = (SOURCES / "loads.c").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "before++" in text)
     script = f"""
@@ -216,6 +219,9 @@ gdb.execute("break load")
 gdb.execute("break later")
 gdb.execute("run")
 tell("before", gdb.parameter(SETTING))
+read.clear()
+called = ask('print (long)((void *(*)(const char *, int))dlopen)("{tmp_path}/called.so", 2) != 0')
+tell("called", [called, [name for name in read if name.endswith(("/loads", "/called.so"))], value("called")])
 gdb.execute("break loads.c:{line}")
 read.clear()
 gdb.execute("continue")
@@ -236,6 +242,7 @@ tell("still", gdb.parameter(SETTING))
     assert answers["stop"] == [2, True, False, 7], answers.output
     assert answers["read"] == [str(late)], answers.output
     assert answers["before"] and answers["after"]
+    assert answers["called"] == ["$1 = 1\n", [f"{tmp_path}/called.so"], 9], answers.output
     assert answers["off"][0] is False and answers["still"] is False and "No symbol" in answers["off"][1]
 
 
