@@ -2,8 +2,8 @@
 
 At the end of each command that Python has it execute, GDB executes what the user has given by `commands` for the
 breakpoint where it stands. Amid the handling of the stop it would be too early: they would mean another rank, and one
-that goes on, as `continue`, would leave GDB without a prompt for ever. Where the last of several commands fails, GDB
-does not come to that end.
+that goes on, as `continue`, would leave GDB without a prompt for ever. Where a list of commands fails between two of
+them, GDB does not come to that end; a command that fails itself would have it drop the user's.
 """
 
 from __future__ import annotations
