@@ -29,20 +29,20 @@ class ProcMaps(Sequence[MemoryMapping]):
     """The lines of one reading, in ascending order of address; lines of another form are left out."""
 
     def __init__(self, text: Optional[bytes]) -> None:
-        self._known = text
+        self._bytes = text
         self._paths = {b"": ""}  # thousands of lines name the same few files
         self._whole: Optional[tuple[MemoryMapping, ...]] = None
 
     @property
     def is_read(self) -> bool:
         """Return whether the whole map has been read."""
-        return self._known is not None
+        return self._bytes is not None
 
     @property
     def _text(self) -> bytes:
-        if self._known is None:
-            self._known = self._contents()
-        return self._known
+        if self._bytes is None:
+            self._bytes = self._contents()
+        return self._bytes
 
     def _contents(self) -> bytes:
         """The file, where it was not given."""

@@ -58,7 +58,7 @@ class VariableRow:
         self._is_shown_whole = shown_whole(types, variable.type)
         self._meaning = None if self._is_shown_whole or self.holds_containers else ValueDigests(types, variable.type)
         self._uncompared = ""
-        self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
+        self._shown: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._orders: dict[str, str] = {}  # texts as the first rank has them, by what they mean
         self._texts: dict[tuple[int, bytes], str] = {}  # of elements
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
@@ -81,8 +81,8 @@ class VariableRow:
             if memory.is_torn:
                 return NOT_NOW
             self._evidence.add(rank, address, partial(self._data, address, memory), key)
-            if not self._place_matters and key in self._known:
-                return self._known[key], b"" if self._meaning is None else key
+            if not self._place_matters and key in self._shown:
+                return self._shown[key], b"" if self._meaning is None else key
             data = self._data(address, memory)
         except MemoryUnreadable as error:
             return f"<can't be read, {error.why}>", UNREAD
@@ -111,7 +111,7 @@ class VariableRow:
         text = decode(around, self._variable.type, whole)
         self._uncompared = self._uncompared or contents.lacking
         if not self._place_matters:
-            self._known[key] = text
+            self._shown[key] = text
             return text, b"" if self._meaning is None else key
         if self._meaning is None:
             return text, contents.digest

@@ -77,7 +77,7 @@ class ObjectEvidence:
         self._starts = [self.offset_of(variable) for variable in self._variables]
         self._largest = max((variable.size for variable in self._variables), default=0)
         self._objects_in_bytes: set[Variable] = set()
-        self._known: dict[int, Ground] = {}
+        self._grounds: dict[int, Ground] = {}
 
     def _read_file(self, path: str) -> None:
         try:
@@ -103,9 +103,9 @@ class ObjectEvidence:
 
     def ground(self, offset: int) -> Ground:
         """What the word at `offset` is."""
-        if offset not in self._known:
-            self._known[offset] = self._decide(offset)
-        return self._known[offset]
+        if offset not in self._grounds:
+            self._grounds[offset] = self._decide(offset)
+        return self._grounds[offset]
 
     def _decide(self, offset: int) -> Ground:
         typed = self._typed(offset)
@@ -151,7 +151,7 @@ class ObjectEvidence:
                 element = self.types.strip(element.element)
             if isinstance(element, Base) and element.size == 1:
                 self._objects_in_bytes.add(variable)
-                self._known.clear()
+                self._grounds.clear()
 
     @cached_property
     def _holders(self) -> list[tuple[Variable, list[int]]]:

@@ -30,13 +30,13 @@ class Blocks:
     """Blocks that are in use, in ascending order, asked by bisection."""
 
     def __init__(self, allocated_regions: Sequence[AllocatedRegion]) -> None:
-        self._found = allocated_regions
+        self._regions = allocated_regions
         self._starts = [allocated_region.start for allocated_region in allocated_regions]
 
     def at(self, address: int) -> Optional[AllocatedRegion]:
         """The block that has the byte at an address."""
         index = bisect_right(self._starts, address) - 1
-        return self._found[index] if index >= 0 and address < self._found[index].end else None
+        return self._regions[index] if index >= 0 and address < self._regions[index].end else None
 
 
 class _HeapWords:

@@ -102,14 +102,14 @@ class PointersOf:
     """The pointers in objects of each type, looked up once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[TypeTable, tuple[TypedPointer, ...]]] = {}
+        self._by_type: dict[tuple[int, int], tuple[TypeTable, tuple[TypedPointer, ...]]] = {}
 
     def of(self, types: TypeTable, index: int) -> tuple[TypedPointer, ...]:
         """Return the pointers in a type, found once."""
         key = id(types), index
-        if key not in self._known:  # with the table, whose id stays its own as long as it is kept
-            self._known[key] = types, tuple(targets(types, index))
-        return self._known[key][1]
+        if key not in self._by_type:  # with the table, whose id stays its own as long as it is kept
+            self._by_type[key] = types, tuple(targets(types, index))
+        return self._by_type[key][1]
 
 
 def targets(types: TypeTable, index: int) -> Iterator[TypedPointer]:
@@ -149,8 +149,8 @@ class Reached:
         self._read = read
         self._block_at = block_at
         self._is_address = is_address
-        self._found: dict[int, list[Typed]] = {}  # by the start of their block
-        self._known: set[tuple[int, int, int]] = set()
+        self._by_block: dict[int, list[Typed]] = {}  # by the start of their block
+        self._keys: set[tuple[int, int, int]] = set()
         self._words = 0  # followed so far
         self._most = max(FEWEST_OBJECTS, MOST_OBJECTS // max(ranks, 1))
         self.is_cut = False
@@ -159,7 +159,7 @@ class Reached:
         """From some objects on to all that pointers lead to."""
         left = deque(roots)
         while left:
-            if len(self._known) >= self._most or self._words >= MOST_WORDS:
+            if len(self._keys) >= self._most or self._words >= MOST_WORDS:
                 self.is_cut = True
                 return
             left.extend(self._behind(left.popleft()))
@@ -188,12 +188,12 @@ class Reached:
     def _at(self, block: AllocatedRegion, address: int, like: Typed) -> Iterator[Typed]:
         key = address, id(like.types), like.type
         typed = Typed(address, like.types, like.type, like.name, like.language, like.mangled, is_pointed=True)
-        if key in self._known or typed.end > block.end:
+        if key in self._keys or typed.end > block.end:
             return
-        self._known.add(key)
+        self._keys.add(key)
         if block.is_whole and address == block.start:
             typed = replace(typed, count=self._count(typed, block))
-        self._found.setdefault(block.start, []).append(typed)
+        self._by_block.setdefault(block.start, []).append(typed)
         yield typed
 
     def _count(self, first: Typed, block: AllocatedRegion) -> int:
@@ -219,7 +219,7 @@ class Reached:
     def ground(self, address: int) -> Optional[Ground]:
         """What the word at an address is by the objects that were reached, None if none of them has it."""
         block = self._block_at(address)
-        around = self._found.get(block.start, ()) if block is not None else ()
+        around = self._by_block.get(block.start, ()) if block is not None else ()
         covering = [typed for typed in around if typed.address <= address < typed.end]
         sure = [typed for typed in covering if not typed.is_guess((address - typed.address) // typed.size)]
         grounds = [typed.ground(address) for typed in sure or covering]
@@ -230,16 +230,16 @@ class Reached:
 
     def has(self, block: AllocatedRegion) -> bool:
         """Whether a typed pointer leads to a block."""
-        return block.start in self._found
+        return block.start in self._by_block
 
     @property
     def starts(self) -> Iterator[int]:
         """The starts of the blocks that typed pointers lead to."""
-        return iter(self._found)
+        return iter(self._by_block)
 
     def pointers_in(self, block: AllocatedRegion) -> Iterator[int]:
         """Where pointers are in a block, with repetitions."""
-        for typed in self._found.get(block.start, ()):
+        for typed in self._by_block.get(block.start, ()):
             for number in range(typed.count):
                 for place in self._pointers.of(typed.types, typed.type):
                     yield typed.address + number * typed.size + place.offset

@@ -57,7 +57,7 @@ class Session:
         self.listed: Optional[ProcessView] = None  # the moment when LLDB asked for threads
         self.settled = False  # whether the events' breakpoint stands at an address
         self._lends_memory: Optional[bool] = None
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[ProcessView] = None
         self._describer: Optional[Describer] = None
@@ -137,8 +137,8 @@ class Session:
 
     def tell_once(self, text: str, about: str = "") -> None:
         """Something that the user should know, once per process (and matter, if one is named)."""
-        if (about or text) not in self._told:
-            self._told.add(about or text)
+        if (about or text) not in self._printed:
+            self._printed.add(about or text)
             print(text)
 
     def threads_of(self, moment: ProcessView) -> Sequence[Rank]:

@@ -21,7 +21,7 @@ class ThreadBreakpoints:
 
     def __init__(self, target: Any) -> None:
         self._target = target
-        self._known: dict[int, Any] = {}
+        self._own: dict[int, Any] = {}
         self._tried = 0
 
     @contextmanager
@@ -44,13 +44,13 @@ class ThreadBreakpoints:
 
     def _of(self, rank: int) -> list[Any]:
         self._renew()
-        return [lldb_breakpoint for lldb_breakpoint in self._known.values() if is_for(lldb_breakpoint, rank)]
+        return [lldb_breakpoint for lldb_breakpoint in self._own.values() if is_for(lldb_breakpoint, rank)]
 
     def _renew(self) -> None:
         find = self._target.FindBreakpointByID
-        self._known = {
+        self._own = {
             number: lldb_breakpoint
-            for number, lldb_breakpoint in self._known.items()
+            for number, lldb_breakpoint in self._own.items()
             if lldb_breakpoint.IsValid() and find(-number).IsValid()
         }
         last, number = self._tried + (FURTHER if self._tried else FIRST_LOOK), self._tried
@@ -58,7 +58,7 @@ class ThreadBreakpoints:
             number += 1
             candidate = find(-number)
             if candidate.IsValid():
-                self._known[number] = candidate
+                self._own[number] = candidate
                 self._tried, last = number, max(last, number + FURTHER)
 
 

@@ -36,7 +36,7 @@ class RanksOnDemand(Sequence[Rank]):
     ) -> None:
         self.columns = columns
         self._make = make
-        self._known = dict(made or {})
+        self._made = dict(made or {})
         self._whole: Optional[tuple[Rank, ...]] = None
 
     def __len__(self) -> int:
@@ -52,9 +52,9 @@ class RanksOnDemand(Sequence[Rank]):
         if isinstance(index, slice):
             return tuple(map(self.__getitem__, range(len(self))[index]))
         index = range(len(self))[index]
-        rank = self._known.get(index)
+        rank = self._made.get(index)
         if rank is None:
-            rank = self._known[index] = self._make(index)
+            rank = self._made[index] = self._make(index)
         return rank
 
     def __iter__(self) -> Iterator[Rank]:
@@ -76,7 +76,7 @@ class RanksOnDemand(Sequence[Rank]):
 
     def changed(self, changes: Mapping[int, Rank]) -> RanksOnDemand:
         """The same ranks but for some, by their indices; what the columns say of those is as before."""
-        later = RanksOnDemand(self.columns, self._make, {**self._known, **changes})
+        later = RanksOnDemand(self.columns, self._make, {**self._made, **changes})
         if self._whole is not None:
             later._whole = tuple(changes.get(index, rank) for index, rank in enumerate(self._whole))
         return later

@@ -49,13 +49,13 @@ class LocalReader:
         self._units = {unit.die.cu: unit for unit in file.module.units()}
         self._types = VariableReader(file.module, demangle).types
         self.types = TypeTable(self._types)
-        self._known: dict[int, Optional[LocalsAt]] = {}
+        self._by_vaddr: dict[int, Optional[LocalsAt]] = {}
 
     def at(self, vaddr: int) -> Optional[LocalsAt]:
         """What there is at an address, None without debug information."""
-        if vaddr not in self._known:
-            self._known[vaddr] = self._read(vaddr)
-        return self._known[vaddr]
+        if vaddr not in self._by_vaddr:
+            self._by_vaddr[vaddr] = self._read(vaddr)
+        return self._by_vaddr[vaddr]
 
     def _read(self, vaddr: int) -> Optional[LocalsAt]:
         dies = self._file.active(vaddr)

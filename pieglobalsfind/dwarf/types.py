@@ -281,7 +281,7 @@ class TypeTable:
         """Offset and type of a member of a class or of its base classes, None if it has none of that name."""
         key = index, name
         if key not in self._places:
-            self._places[key] = self._found_place(index, name, depth)
+            self._places[key] = self._search(index, name, depth)
         return self._places[key]
 
     def path(self, index: int, names: tuple[str, ...]) -> Optional[tuple[int, int, int]]:
@@ -296,7 +296,7 @@ class TypeTable:
             self._paths[key] = None if place is None else (offset, place[1], self.size(place[1]))
         return self._paths[key]
 
-    def _found_place(self, index: int, name: str, depth: int) -> Place:
+    def _search(self, index: int, name: str, depth: int) -> Place:
         bare = self.strip(index)
         members = [member for member in bare.members if member.location is None] if isinstance(bare, Struct) else []
         for member in members:

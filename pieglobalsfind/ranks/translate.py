@@ -62,13 +62,13 @@ class Intervals:
         by_start: dict[int, Interval] = {}
         for interval in intervals:
             by_start[interval[0]] = interval if interval[0] not in by_start else (*interval[:3], NO_RANK, interval[4])
-        self._found = sorted(by_start.values(), key=lambda part: part[0])
-        self._starts = [part[0] for part in self._found]
+        self._intervals = sorted(by_start.values(), key=lambda part: part[0])
+        self._starts = [part[0] for part in self._intervals]
 
     def at(self, address: int) -> Optional[Interval]:
         """The interval that covers an address."""
         index = bisect_right(self._starts, address) - 1
-        return self._found[index] if index >= 0 and address < self._found[index][1] else None
+        return self._intervals[index] if index >= 0 and address < self._intervals[index][1] else None
 
 
 class Translator:

@@ -59,17 +59,17 @@ class RankStack:
 
     def integer(self, where: Where) -> Union[int, Absent]:
         """An `int` argument."""
-        return self._found(where, False, INT)
+        return self._number(where, False, INT)
 
     def word(self, where: Where) -> Union[int, Absent]:
         """An argument of 8 bytes, such as a pointer."""
-        return self._found(where, False, WORD)
+        return self._number(where, False, WORD)
 
     def pointed_at(self, where: Where) -> Union[int, Absent]:
         """What an argument refers to, an `int`: Fortran passes all by reference."""
-        return self._found(where, True, INT)
+        return self._number(where, True, INT)
 
-    def _found(self, where: Where, refers: bool, size: int) -> Union[int, Absent]:
+    def _number(self, where: Where, refers: bool, size: int) -> Union[int, Absent]:
         try:
             content = self._passed(where, WORD if refers else size)
             is_address = refers

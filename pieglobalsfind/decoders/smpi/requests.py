@@ -85,8 +85,8 @@ class Requests:
             return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
         left = [request for request in ordered if not request.is_matched]
         if not left or (needs_one and len(left) < len(ordered)):
-            return self._said(rank, call, first, ()), True
-        return replace(self._said(rank, call, first, left[1:]), needs_one=needs_one), False
+            return self._waiting(rank, call, first, ()), True
+        return replace(self._waiting(rank, call, first, left[1:]), needs_one=needs_one), False
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
         """The ranks of communicators, by their addresses; only of those that are known, and whose ranks all live."""
@@ -126,7 +126,7 @@ class Requests:
                     return iter(range(len(ranks)) if is_world and in_order else ranks)
         return iter(())
 
-    def _said(self, rank: Rank, call: str, smpi_request: SmpiRequest, others: Sequence[SmpiRequest]) -> Waiting:
+    def _waiting(self, rank: Rank, call: str, smpi_request: SmpiRequest, others: Sequence[SmpiRequest]) -> Waiting:
         own = self._actors[rank.rank].number
         first, *rest = (self._awaited(own, request) for request in (smpi_request, *others))
         unknown = "" if NONE not in [awaited.peer for awaited in (first, *rest)] else HAS_ENDED
