@@ -138,8 +138,8 @@ class Extension:
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self.face.follow()
-            told = self.breakpoints.hit
-            if told is not None:
+            reported = self.breakpoints.hit
+            if reported is not None:
                 show_users(event)
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
@@ -147,7 +147,7 @@ class Extension:
             self._tell_changes(any(map(tells_change, stopped_at)))
             self.face.watches.tell_ends()
             self.face.watches.settle()
-            self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
+            self.face.displays.settle(show=not (is_silent(event) if reported is None else reported.silent))
         self._settle()  # what GDB has told meanwhile
         # In non-stop mode GDB goes back to the user's thread.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():

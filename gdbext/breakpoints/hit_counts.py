@@ -66,8 +66,8 @@ class Hits:
 
     def forget(self, number: int) -> None:
         """Drop the counts of a deleted breakpoint."""
-        for known in (self._by_rank, self._counted, self._users):
-            known.pop(number, None)
+        for numbers in (self._by_rank, self._counted, self._users):
+            numbers.pop(number, None)
 
     def clear(self) -> None:
         """The program is run again, and GDB begins to count again."""

@@ -97,9 +97,9 @@ class Breakpoints:
 
     def _followed(self) -> Iterator[gdb.Breakpoint]:
         """Users' breakpoints that have stood in ranks' copies."""
-        known = set(self._hits.numbers)
+        counted = set(self._hits.numbers)
         for user in filter(follows, gdb.breakpoints()):
-            if user.number in known or any(live.followers.stand_for(user.number) for live in self._lives.values()):
+            if user.number in counted or any(live.followers.stand_for(user.number) for live in self._lives.values()):
                 yield user
 
     def loaded(self) -> None:
@@ -142,7 +142,7 @@ class Breakpoints:
                         calls.watch(inferior)
 
     def spare_tasks(self) -> None:
-        """Take out what would kill a process that GDB is not attached to (tasks.py)."""
+        """Take out what would kill a process that GDB is not attached to (`shared_memory_ranks`)."""
         try:
             moment = self._face.moment()
         except RanklensError:

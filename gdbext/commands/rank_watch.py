@@ -107,8 +107,8 @@ class RankWatch(gdb.Command):
     def _watch(self, expression: str, number: int) -> None:
         address = shared_address(self._face.moment(), number, expression)
         if address is None:
-            told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
-            gdb.write(f"Rank {number}: {told}")
+            answer = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
+            gdb.write(f"Rank {number}: {answer}")
             return
         gdb.write(f"Rank {number}: ")  # GDB itself goes on
         watch_remapped(expression, number, address, self._face.watches.changes)

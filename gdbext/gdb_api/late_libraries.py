@@ -147,7 +147,7 @@ def unread() -> list[str]:
     GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
     error, because they have missed how these came.
     """
-    known = set(map(path_of, gdb.objfiles()))
+    read = set(map(path_of, gdb.objfiles()))
     space = gdb.current_progspace()
     program = os.path.realpath(path_of(space)) if space is not None else ""
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
@@ -155,6 +155,6 @@ def unread() -> list[str]:
         dict.fromkeys(
             mapping.path
             for mapping in code
-            if mapping.path != program and (mapping.path not in known or not gdb.solib_name(mapping.start))
+            if mapping.path != program and (mapping.path not in read or not gdb.solib_name(mapping.start))
         )
     )

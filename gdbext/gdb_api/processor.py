@@ -12,7 +12,7 @@ from pieglobalsfind.machine.processor import Processor
 def processor() -> Processor:
     """The table of the selected inferior's processor; raises `UsageError` for one without."""
     name = gdb.selected_inferior().architecture().name()
-    for known in PROCESSORS.values():
-        if name.startswith(known.gdb_name):
-            return known
+    for machine in PROCESSORS.values():
+        if name.startswith(machine.gdb_name):
+            return machine
     raise UsageError(f"GDB debugs a program for {name}", f"ranks of {NAMES} programs can be shown")

@@ -219,10 +219,10 @@ class Inferiors:
             self.moment()  # says why it has none
         own = keys.get(here.num, next(iter(processes), None))
         strangers = [number for number, key in keys.items() if key != own]
-        told = [
+        notes = [
             f"inferior {stranger} runs another job: select it, and rank numbers mean that one" for stranger in strangers
         ]
-        return JobView(processes.get(own, ()) if own else (), (*failures.values(), *told))
+        return JobView(processes.get(own, ()) if own else (), (*failures.values(), *notes))
 
     def _moment_of(self, inferior: gdb.Inferior) -> ProcessView:
         if is_running(inferior) and inferior.num != gdb.selected_inferior().num:
@@ -250,10 +250,10 @@ def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
     if table.process_count > 1 and connection_kind(inferior) == "native":
         from pieglobalsfind.jobs import launch, processes
 
-        known = processes.processes()
-        own = known.get(inferior.pid)
+        by_pid = processes.processes()
+        own = by_pid.get(inferior.pid)
         if own is not None:
-            return "launch", own.launch or launch.launcher_of(own.pid, known) or own.parent
+            return "launch", own.launch or launch.launcher_of(own.pid, by_pid) or own.parent
     return "inferior", inferior.num
 
 

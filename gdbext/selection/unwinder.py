@@ -69,17 +69,17 @@ class RankUnwinder(gdb.unwinder.Unwinder):
         stack = self.stack
         if stack is None or stack.registers is None or stack.inferior != gdb.selected_inferior().num:
             return None
-        known = processor()
-        pc, sp = (pending_frame.read_register(name) for name in (known.pc_name, known.stack_pointer_name))
+        machine = processor()
+        pc, sp = (pending_frame.read_register(name) for name in (machine.pc_name, machine.stack_pointer_name))
         if int(pc) != stack.live_pc or int(sp) != stack.live_sp:
             return None
-        below = gdb.Value(stack.registers[known.stack_pointer] - BELOW).cast(sp.type)
+        below = gdb.Value(stack.registers[machine.stack_pointer] - BELOW).cast(sp.type)
         unwind_info = pending_frame.create_unwind_info(FrameId(below, pc))
         for number, value in stack.registers.items():
-            if number < len(known.register_names):
-                name = known.register_names[number]
+            if number < len(machine.register_names):
+                name = machine.register_names[number]
                 unwind_info.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
-        for name in known.process_registers:
+        for name in machine.process_registers:
             with suppress(ValueError, gdb.error):  # this processor, or this core file, has none
                 unwind_info.add_saved_register(name, pending_frame.read_register(name))
         return unwind_info

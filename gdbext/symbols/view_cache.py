@@ -43,9 +43,9 @@ def remove_unused(folder: str) -> None:
 
         grave = tempfile.mkdtemp(dir=folder, prefix=REMOVED)
         with locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_ours:
-            for one in unused if is_ours else ():
-                if is_unused(os.path.join(folder, one)):  # it may have been found meanwhile
-                    os.rename(os.path.join(folder, one), os.path.join(grave, one))
+            for name in unused if is_ours else ():
+                if is_unused(os.path.join(folder, name)):  # it may have been found meanwhile
+                    os.rename(os.path.join(folder, name), os.path.join(grave, name))
         shutil.rmtree(grave, ignore_errors=True)
 
 

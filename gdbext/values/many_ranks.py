@@ -123,10 +123,7 @@ class ManyRanks:
     def __init__(self, debugger: GdbEvaluator) -> None:
         self._debugger = debugger
         moment = debugger.moment()
-        threads = [thread.registers for thread in moment.target.threads()]
-        number = moment.table.processor.stack_pointer
-        pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
-        self._same = SameVariable(moment, pointers)
+        self._same = SameVariable(moment)
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
         """What is known of some of the ranks, by their numbers."""
@@ -222,8 +219,8 @@ class ManyRanks:
         if is_called and symbol.addr_class == gdb.SYMBOL_LOC_BLOCK:  # GDB refuses to call it, whichever copy it means
             return NameMeaning(name, symbol.type or gdb.lookup_type("void"), None)
         value = gdb.parse_and_eval(name)
-        known = self._variable(frame, name, value)
-        return None if known is None else NameMeaning(name, value.type, known)
+        variable = self._variable(frame, name, value)
+        return None if variable is None else NameMeaning(name, value.type, variable)
 
     def _debuggers_own(self, name: str, is_called: bool) -> Optional[NameMeaning]:
         """What `$NAME` means, if it is known how it differs from rank to rank."""

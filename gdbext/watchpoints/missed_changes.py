@@ -45,7 +45,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Known:
+class WatchedValue:
     """What is watched, as GDB has told it last, in a rank."""
 
     inferior: int
@@ -61,7 +61,7 @@ class Change:
 
     number: int
     expression: str
-    before: Known
+    before: WatchedValue
     now: bytes
 
     def text(self) -> str:
@@ -74,7 +74,7 @@ class Changes:
     """Of all users' watchpoints of one GDB."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Known] = {}
+        self._values: dict[int, WatchedValue] = {}
         self.unseen: list[Change] = []
 
     def begin(self, number: int, rank: int, place: Optional[ValuePlace], expression: Optional[str]) -> None:
@@ -82,53 +82,53 @@ class Changes:
         here = gdb.selected_inferior().num
         if place is not None or expression is not None:
             watched = Watched(place, expression or "")
-            self._known[number] = Known(here, rank, watched, watched.read())
+            self._values[number] = WatchedValue(here, rank, watched, watched.read())
 
     def go_on(self, number: int, successor: int) -> None:
         """Another watchpoint takes over."""
-        if number in self._known:
-            self._known[successor] = replace(self._known.pop(number), hits=0)
+        if number in self._values:
+            self._values[successor] = replace(self._values.pop(number), hits=0)
 
     def forget(self, number: int) -> None:
         """Drop what is known of a deleted watchpoint."""
-        self._known.pop(number, None)
+        self._values.pop(number, None)
 
     def look(self) -> None:
         """The user may have changed what is watched."""
         here = gdb.selected_inferior().num
-        self._known.update(
+        self._values.update(
             {
-                number: replace(known, content=known.watched.read())
-                for number, known in self._known.items()
-                if known.inferior == here
+                number: replace(value, content=value.watched.read())
+                for number, value in self._values.items()
+                if value.inferior == here
             }
         )
 
     def has_told(self, hit: Iterable[gdb.Breakpoint]) -> None:
         """GDB has stopped, and reported these."""
         for gdb_breakpoint in hit:
-            known = self._known.get(gdb_breakpoint.number)
-            if known is not None:
-                self._known[gdb_breakpoint.number] = replace(
-                    known, content=known.watched.read(), hits=gdb_breakpoint.hit_count
+            value = self._values.get(gdb_breakpoint.number)
+            if value is not None:
+                self._values[gdb_breakpoint.number] = replace(
+                    value, content=value.watched.read(), hits=gdb_breakpoint.hit_count
                 )
 
     def is_change(self, user: gdb.Breakpoint, expression: str) -> bool:
         """Whether what a watchpoint is for has changed; it is to be told then, unless the user ignores it."""
-        known = self._known[user.number]
-        content = known.watched.read()
-        if content == known.content:
+        value = self._values[user.number]
+        content = value.watched.read()
+        if content == value.content:
             return False
-        self._known[user.number] = replace(known, content=content)
+        self._values[user.number] = replace(value, content=content)
         if user.ignore_count == 0:
-            self.unseen.append(Change(user.number, expression, known, content))
+            self.unseen.append(Change(user.number, expression, value, content))
         return True
 
     def begin_again(self, number: int) -> None:
         """The user has enabled or disabled a watchpoint: what changed meanwhile is not told."""
-        known = self._known.get(number)
-        if known is not None:
-            self._known[number] = replace(known, content=known.watched.read())
+        value = self._values.get(number)
+        if value is not None:
+            self._values[number] = replace(value, content=value.watched.read())
 
     @contextmanager
     def unmissed(self) -> Iterator[None]:
@@ -139,16 +139,16 @@ class Changes:
         """
         yield
         inferior = gdb.selected_inferior()
-        if not self._known or len(inferior.threads()) < 2:
+        if not self._values or len(inferior.threads()) < 2:
             return
         users = {gdb_breakpoint.number: gdb_breakpoint for gdb_breakpoint in gdb.breakpoints()}
-        for number, known in list(self._known.items()):
-            content = known.watched.read() if known.inferior == inferior.num and number in users else known.content
-            if content != known.content:
+        for number, value in list(self._values.items()):
+            content = value.watched.read() if value.inferior == inferior.num and number in users else value.content
+            if content != value.content:
                 user = users[number]
-                self._known[number] = replace(known, content=content, hits=user.hit_count)
-                if user.hit_count == known.hits and is_meant(user):  # else GDB has found it, and ignored it
-                    self.unseen.append(Change(number, user.expression or "", known, content))
+                self._values[number] = replace(value, content=content, hits=user.hit_count)
+                if user.hit_count == value.hits and is_meant(user):  # else GDB has found it, and ignored it
+                    self.unseen.append(Change(number, user.expression or "", value, content))
 
 
 def is_meant(user: gdb.Breakpoint) -> bool:

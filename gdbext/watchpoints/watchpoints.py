@@ -144,12 +144,12 @@ class Watches:
             reading = "with language c -- " if is_fortran else ""
         if watched is None or home.restriction is None:
             return None
-        known = {gdb_breakpoint.number for gdb_breakpoint in gdb.breakpoints()}
+        before = {gdb_breakpoint.number for gdb_breakpoint in gdb.breakpoints()}
         try:
             execute(f"{reading}{COMMANDS[user.type]} {watched}")
         except DebuggerError:
             return None
-        made = next(gdb_breakpoint for gdb_breakpoint in gdb.breakpoints() if gdb_breakpoint.number not in known)
+        made = next(gdb_breakpoint for gdb_breakpoint in gdb.breakpoints() if gdb_breakpoint.number not in before)
         self._newest = made.number
         kept = replace(home, text=made.expression or "", condition=home.restriction, returns_to=None)
         self._homes[made.number] = kept

@@ -47,10 +47,7 @@ class ManyRanks:
     def __init__(self, debugger: LldbVariableFinder, target: Any) -> None:
         self._debugger, self._target = debugger, target
         moment = debugger.moment()
-        threads = [thread.registers for thread in moment.target.threads()]
-        number = moment.table.processor.stack_pointer
-        pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
-        self._same = SameVariable(moment, pointers)
+        self._same = SameVariable(moment)
         self._names: dict[int, str] = {}  # by address
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:

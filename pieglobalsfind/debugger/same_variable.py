@@ -8,7 +8,7 @@ anything else it says nothing. It reads stacks, and evaluates no expression.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
@@ -65,11 +65,13 @@ Variable = Union[InMemory, InRegister]
 
 
 class SameVariable:
-    """The variables of one moment's suspended ranks; `pointers` are the stack pointers of the kernel threads."""
+    """The variables of one moment's suspended ranks."""
 
-    def __init__(self, moment: ProcessView, pointers: Iterable[int]) -> None:
+    def __init__(self, moment: ProcessView) -> None:
         self._moment = moment
-        self._pointers = tuple(pointers)
+        threads = [thread.registers for thread in moment.target.threads()]
+        number = moment.table.processor.stack_pointer
+        self._pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
         self._locals: dict[str, Optional[LocalReader]] = {}
 
     def alike(self, numbers: Sequence[int]) -> list[list[UserFrame]]:
