@@ -19,12 +19,12 @@ from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch
 from gdbext.gdb_api import hooks, inline_callers
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.inline_callers import PcWrite
+from gdbext.gdb_api.libraries.unread import UnreadLibraries
 from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
-from gdbext.gdb_api.unread_libraries import UnreadLibraries
 from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.gdb_api.users_events import hide_own_events
 from gdbext.selection import navigation

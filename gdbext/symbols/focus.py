@@ -17,8 +17,7 @@ import gdb
 
 from gdbext.gdb_api import inline_callers
 from gdbext.gdb_api.language import is_automatic
-from gdbext.gdb_api.late_libraries import LateLibraries
-from gdbext.gdb_api.libraries import (
+from gdbext.gdb_api.libraries.forget import (
     KERNEL_LIBRARY,
     forget_libraries,
     is_any_read,
@@ -26,6 +25,7 @@ from gdbext.gdb_api.libraries import (
     kernel_library,
     library_files,
 )
+from gdbext.gdb_api.libraries.late import LateLibraries
 from gdbext.gdb_api.locations import taken_out
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings

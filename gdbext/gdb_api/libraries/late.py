@@ -3,7 +3,7 @@
 As it hears of a new library GDB reads every one that it has no symbols of, the originals too, and breakpoints stand in
 these until they are forgotten again. So it reads none by itself while the program runs. It hears of libraries by a
 breakpoint of its own in the dynamic linker. From version 17 on it loses that as it forgets the linker's symbols, though
-it has them again at once (libraries.py). Where the linker has probes for debuggers, as Ubuntu's, GDB 15 keeps
+it has them again at once (forget.py). Where the linker has probes for debuggers, as Ubuntu's, GDB 15 keeps
 breakpoints at these, and no longer looks for libraries there. One of ours there has it read what is new.
 """
 
