@@ -14,7 +14,7 @@ from typing import Optional
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
-from gdbext.gdb_api.users_commands import show_output
+from gdbext.gdb_api.users_commands import UsersCommands, show_output
 from gdbext.symbols.display_scope import Scope, scope_of
 from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed
 
@@ -65,7 +65,7 @@ class Displays:
 
     def learn(self) -> None:
         """After `display`: what GDB does not list of a new one of the user's."""
-        if self._own is not None:
+        if self._own is not None or UsersCommands.wait:  # amid a stop none is new, and no error may end its commands
             return
         displays = list(listed())
         new = [display for display in displays if display.number > self._newest]
