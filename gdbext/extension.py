@@ -23,7 +23,7 @@ from gdbext.gdb_api.libraries.unread import UnreadLibraries
 from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
-from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.gdb_api.run_commands import uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.gdb_api.users_events import hide_own_events

@@ -14,7 +14,7 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.gdb_api.language import follow_frame, language, lookup, names_pattern
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView

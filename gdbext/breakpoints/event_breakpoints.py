@@ -14,7 +14,7 @@ from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.processor import processor
-from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.gdb_api.run_commands import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS
 
 EVENT_FUNCTION = "rank_debug_event"

@@ -20,7 +20,7 @@ from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.locations import has_silent_commands, locations_in
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.pinned_breakpoint import Pinned
-from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.gdb_api.run_commands import uninterrupted, warnings
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.errors import RanklensError, TargetError

@@ -14,7 +14,7 @@ import gdb
 
 from gdbext.gdb_api.libraries.unread import is_runtime, needs_runtime
 from gdbext.gdb_api.pinned_breakpoint import Pinned
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
 from gdbext.symbols.copied_objects import program_path
 from pieglobalsfind.errors import RanklensError

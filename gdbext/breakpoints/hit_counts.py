@@ -14,7 +14,7 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api import hooks
-from gdbext.gdb_api.run_gdb import sentences
+from gdbext.gdb_api.run_commands import sentences
 from gdbext.gdb_api.typed_command import typed_numbers
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks.rankset import compact

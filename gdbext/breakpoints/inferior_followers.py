@@ -18,12 +18,12 @@ from typing import Any
 import gdb
 
 from gdbext.breakpoints.conditions import ranks_of
-from gdbext.breakpoints.dprintf import Dprintf, Dprintfs
 from gdbext.breakpoints.followed import follows, is_shared
 from gdbext.breakpoints.follower import SHARED, DprintfFollower, Follower, Hit, Key
 from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.listed_dprintfs import Dprintf, Dprintfs
 from gdbext.gdb_api.locations import is_stub, locations_in
-from gdbext.gdb_api.run_gdb import uninterrupted
+from gdbext.gdb_api.run_commands import uninterrupted
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase

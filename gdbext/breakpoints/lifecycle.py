@@ -17,22 +17,22 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
-from gdbext.breakpoints.disabled_breakpoints import give_up, spare_data, spare_task
-from gdbext.breakpoints.dprintf import Dprintfs
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower import Hit
 from gdbext.breakpoints.hidden_runtime import HiddenRuntime
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.inferior_breakpoints import InferiorBreakpoints
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
+from gdbext.breakpoints.listed_dprintfs import Dprintfs
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_events import RankEvents
+from gdbext.breakpoints.refused_breakpoints import give_up, spare_data, spare_task
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.run_gdb import set_convenience
+from gdbext.gdb_api.run_commands import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.selection.debugger import GdbDebugger

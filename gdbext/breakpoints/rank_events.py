@@ -10,7 +10,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import sentences
+from gdbext.gdb_api.run_commands import sentences
 from pieglobalsfind.errors import UsageError
 
 KINDS = {

@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute, sentences, untraced
+from gdbext.gdb_api.run_commands import execute, sentences, untraced
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.commands import COMMANDS
 from pieglobalsfind.debugger.declare import Command

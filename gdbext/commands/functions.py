@@ -11,7 +11,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext.gdb_api.hooks import with_program
-from gdbext.gdb_api.run_gdb import sentences, set_convenience
+from gdbext.gdb_api.run_commands import sentences, set_convenience
 from gdbext.selection.debugger import ADDRESS, GdbDebugger
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Root

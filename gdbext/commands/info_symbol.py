@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute, quoted, sentences, untraced
+from gdbext.gdb_api.run_commands import execute, quoted, sentences, untraced
 from gdbext.gdb_api.target import path_of
 from gdbext.selection.debugger import ADDRESS, GdbDebugger
 

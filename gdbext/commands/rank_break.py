@@ -13,7 +13,7 @@ import gdb
 
 from gdbext.gdb_api.hooks import with_program
 from gdbext.gdb_api.language import language, text_of
-from gdbext.gdb_api.run_gdb import gdb_errors, sentences
+from gdbext.gdb_api.run_commands import gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger import breakpoint_arguments
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError

@@ -11,7 +11,7 @@ import gdb
 
 from gdbext.gdb_api.language import IN_C, language
 from gdbext.gdb_api.processor import processor
-from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
+from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.watchpoints.by_address import place_of
 from gdbext.watchpoints.missed_changes import Changes

@@ -13,7 +13,7 @@ import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
-from gdbext.gdb_api.run_gdb import warnings
+from gdbext.gdb_api.run_commands import warnings
 from gdbext.gdb_api.target import is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import INSTEAD, MAY_CALL, NO_CALLS

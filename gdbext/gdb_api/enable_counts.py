@@ -13,7 +13,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 
 # 1       breakpoint     dis  y   0x0000555555555140 in tick at ticks.c:3
 LISTED = r"(?m)^\d+\s.*?\s(?:keep|dis|del)\s+[yn]\s.*\n((?:[^\d-].*\n?)*)"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import Program, execute
+from gdbext.gdb_api.run_commands import Program, execute
 
 _waiting: list[Callable[[], None]] = []
 

@@ -12,7 +12,7 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.language import in_c
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 from gdbext.gdb_api.target import is_selected
 
 _stopped: list[gdb.InferiorThread] = []  # the threads whose stops GDB has reported

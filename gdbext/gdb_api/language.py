@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import path_of
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'

@@ -15,7 +15,7 @@ from typing import Any, Union
 import gdb
 
 from gdbext.gdb_api import enable_counts
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 

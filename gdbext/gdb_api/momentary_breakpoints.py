@@ -12,7 +12,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 
 LISTED = r"0(?:\.\d+)?\s"
 LOCATION = r"0\.1\s.*?\b(0x[0-9a-f]+)"

@@ -17,7 +17,7 @@ from typing import Optional, Union
 import gdb
 
 from gdbext.gdb_api.processor import processor
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, quoted, told
+from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, quoted, told
 from gdbext.gdb_api.users_commands import UsersCommands
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import Absent

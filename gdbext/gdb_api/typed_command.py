@@ -10,7 +10,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 
 ONE = r"(?:\d+|\$\w+)"
 LIST = rf"{ONE}(?:-{ONE})?(?:[ ,]+{ONE}(?:-{ONE})?)*"

@@ -1,4 +1,4 @@
 """Which rank GDB's own commands mean, and how a command visits other ranks.
 
-It imports `symbols`, `backtraces`, `watchpoints` and `gdb_api`.
+It imports `symbols`, `values`, `watchpoints` and `gdb_api`.
 """

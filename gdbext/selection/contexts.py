@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from gdbext.gdb_api import frame as stacks
-from gdbext.gdb_api.run_gdb import gdb_errors
+from gdbext.gdb_api import frame_text as stacks
+from gdbext.gdb_api.run_commands import gdb_errors
 from gdbext.selection import unwinder
 from gdbext.selection.selection import Selection
 from pieglobalsfind.errors import TargetError

@@ -14,10 +14,10 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext.gdb_api import frame as stacks
+from gdbext.gdb_api import frame_text as stacks
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.progress import Progress
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
+from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
 from gdbext.selection.rank_visitor import RankVisitor

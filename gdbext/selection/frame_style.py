@@ -15,7 +15,8 @@ from typing import Any, Optional, Union
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
-from gdbext.gdb_api import frame, hooks
+from gdbext.gdb_api import frame_text as frame
+from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.typed_command import typed_option

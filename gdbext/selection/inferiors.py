@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute, gdb_errors, set_convenience
+from gdbext.gdb_api.run_commands import execute, gdb_errors, set_convenience
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import LocalInferior, connection_kind, open_inferior
 from gdbext.selection.selection import Selection

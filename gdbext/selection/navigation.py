@@ -11,7 +11,7 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.gdb_api import hooks
-from gdbext.gdb_api.run_gdb import warnings
+from gdbext.gdb_api.run_commands import warnings
 from gdbext.selection.debugger import GdbDebugger
 
 HOOKS = {

@@ -16,7 +16,7 @@ import gdb
 from gdbext.gdb_api.language import is_automatic, language
 from gdbext.gdb_api.locations import forget_hit
 from gdbext.gdb_api.processor import processor
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, uninterrupted
+from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
 from gdbext.selection import unwinder as frames

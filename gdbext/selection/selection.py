@@ -15,7 +15,7 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.processor import processor
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
+from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, set_convenience
 from gdbext.gdb_api.target import is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, chain, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import gdb_errors
+from gdbext.gdb_api.run_commands import gdb_errors
 from gdbext.gdb_api.target import path_of
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.errors import UsageError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import gdb
 import gdb.unwinder
 
-from gdbext.gdb_api import frame as stacks
+from gdbext.gdb_api import frame_text as stacks
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.processor import processor

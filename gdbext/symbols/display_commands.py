@@ -10,7 +10,7 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.gdb_api.query import query
-from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
+from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
 from gdbext.symbols.own_displays import OwnDisplays
 
 Act = Callable[[str, bool], None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from gdbext.gdb_api import hooks
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 from gdbext.gdb_api.users_commands import UsersCommands, show_output
 from gdbext.symbols.display_scope import Scope, scope_of
 from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed

@@ -27,12 +27,12 @@ from gdbext.gdb_api.libraries.forget import (
 )
 from gdbext.gdb_api.libraries.late import LateLibraries
 from gdbext.gdb_api.locations import taken_out
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
+from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
-from gdbext.symbols.attachments import Attached, attach, attached_to
 from gdbext.symbols.copied_objects import copied, copied_paths, program_path
 from gdbext.symbols.displays import Displays
+from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.symbols.wanted_symbols import LoadedSymbols, WantedSymbols
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf

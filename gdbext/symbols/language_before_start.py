@@ -14,7 +14,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext.gdb_api.language import is_automatic
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 from gdbext.symbols.copied_objects import program_path
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError

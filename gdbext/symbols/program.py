@@ -14,7 +14,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted
+from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted
 from gdbext.gdb_api.target import path_of
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf

@@ -17,7 +17,7 @@ import os
 from contextlib import suppress
 
 from gdbext.symbols import view_cache
-from pieglobalsfind.cache.folder import cache_folder
+from pieglobalsfind.cache.path import cache_folder
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 

@@ -16,7 +16,7 @@ from typing import Optional, Protocol, Union
 import gdb
 
 from gdbext.gdb_api.language import C_FAMILY, language
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import is_core
 from gdbext.values.printed_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names

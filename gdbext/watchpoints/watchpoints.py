@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, warnings
+from gdbext.gdb_api.run_commands import DebuggerError, execute, warnings
 from gdbext.gdb_api.users_commands import output_of
 from gdbext.watchpoints.missed_changes import Changes
 

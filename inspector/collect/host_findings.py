@@ -14,7 +14,7 @@ from pieglobalsfind.jobs.members import missing
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.ranks.rankset import compact
 
-from ..job.processes import nowhere
+from ..job.read_processes import nowhere
 from ..terminal.text import of_ranks
 
 Own = TypeVar("Own", bound="HostFindings")

@@ -22,7 +22,7 @@ from pieglobalsfind.ranks.rankset import RankSet
 from ..analysis import stack_groups
 from ..analysis.stack_groups import GroupMessage
 from ..job.job import Job, Subject, subject_of
-from ..job.processes import read_together
+from ..job.read_processes import read_together
 from ..job.reading import Way
 from ..job.stacks import GroupedStacks, grouped, read
 from .host_findings import HostFindings, lacks, mixed, together

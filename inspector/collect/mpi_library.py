@@ -17,7 +17,7 @@ from importlib import util
 from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.cache.folder import cache_folder
+from pieglobalsfind.cache.path import cache_folder
 
 LISTING = ("/sbin/ldconfig", "-p")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")

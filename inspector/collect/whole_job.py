@@ -40,8 +40,8 @@ from ..analysis.stack_groups import GroupMessage
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, ranks_at_home, subject_of, with_waiting_calls
-from ..job.processes import homes_of as job_homes
-from ..job.processes import read_together
+from ..job.read_processes import homes_of as job_homes
+from ..job.read_processes import read_together
 from ..job.reading import Way
 from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit

@@ -28,9 +28,9 @@ from ..analysis.globals import read_globals
 from ..analysis.report import global_as_json
 from ..analysis.schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, Subject, say_warnings, subject_of
-from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
+from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..schemas.envelope import envelope

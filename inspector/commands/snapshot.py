@@ -25,7 +25,7 @@ from ..analysis.payload import stack_pointer
 from ..job import discovery
 from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.memory import data_segments
-from ..job.processes import homes_of, read_each, subject_of_all
+from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..pointers.allocator import is_libc, ranges_of_ranks

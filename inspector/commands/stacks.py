@@ -146,7 +146,7 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
 
     Raises `UsageError` for ranks that none of them has.
     """
-    from ..job.processes import homes_of, read_each, subject_of_all  # late: not for one process
+    from ..job.read_processes import homes_of, read_each, subject_of_all  # late: not for one process
 
     readings = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
     homes = homes_of(job for job, _ in readings)

@@ -23,7 +23,7 @@ from ..analysis.confirmed_waits import waits_of
 from ..analysis.wait_graph import Collective, Waits
 from ..collect import command
 from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of, with_waiting_calls
-from ..job.processes import homes_of, read_each, subject_of_all
+from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..output.wait_chains import Chains, chains

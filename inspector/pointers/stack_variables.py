@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.call_arguments import Step, Steps
+from pieglobalsfind.dwarf.argument_locations import Step, Steps
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.dwarf.locals import Local, LocalReader
 from pieglobalsfind.dwarf.types import TypeTable

@@ -1,4 +1,4 @@
 """Modules that give LLDB a rank's symbols.
 
-It imports `threads` and `lldb_api`.
+It imports `lldb_api`.
 """

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.cache.folder import cache_folder
+from pieglobalsfind.cache.path import cache_folder
 from pieglobalsfind.shell.atomic_file import replacing
 
 MAGIC = b"ranklens index 2\n"

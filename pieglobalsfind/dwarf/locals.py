@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader, Steps
+from pieglobalsfind.dwarf.argument_locations import ArgumentReader, Steps
 from pieglobalsfind.dwarf.cfi import DEEPEST, MOST_RANGES, CallAt, CodeFile
 from pieglobalsfind.dwarf.libdw.bindings import Die
 from pieglobalsfind.dwarf.types import TypeTable

@@ -113,7 +113,7 @@ def outermost_call(functions: Iterable[str]) -> Optional[str]:
 def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Waiting:
     """The call with its peer, tag and communicator, as far as its arguments on the stack tell them."""
     from pieglobalsfind.decoders.mpi_constants import convention_of
-    from pieglobalsfind.mpi.call_arguments import waiting
+    from pieglobalsfind.mpi.call_signatures import waiting
     from pieglobalsfind.stacks.frame_arguments import stack_of
 
     stack = stack_of(walker, rank)

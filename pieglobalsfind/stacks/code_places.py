@@ -19,7 +19,7 @@ from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:
-    from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+    from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 
 Place = Union[tuple[str, int], Absent]
 """The file that code is from, and its p_vaddr there."""
@@ -75,7 +75,7 @@ class CodePlaces:
     def arguments(self, path: str) -> Optional[ArgumentReader]:
         """Where a file's functions have their arguments, None if it can't be opened."""
         if path not in self._arguments:
-            from pieglobalsfind.dwarf.call_arguments import ArgumentReader  # late: stacks alone need no arguments
+            from pieglobalsfind.dwarf.argument_locations import ArgumentReader  # late: stacks alone need no arguments
 
             file = self.file(path)
             self._arguments[path] = ArgumentReader(file) if file is not None else None

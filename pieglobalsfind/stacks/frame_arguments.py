@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional, Union
 
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
+from pieglobalsfind.dwarf.argument_locations import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Rank

@@ -1,6 +1,6 @@
 """The bytes of an argument in one frame of one rank, at the place that debug information gives.
 
-Takes expressions of `dwarf/call_arguments.py` and a frame's registers and memory; computes them as DWARF 5, 2.5 says.
+Takes expressions of `dwarf/argument_locations.py` and a frame's registers and memory; computes them as DWARF 5, 2.5 says.
 What is nowhere (optimized out) is None; what this machine does not know is `UnsupportedError`, never a guess.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.call_arguments import ENTRY_VALUES, Passed, Step, Steps
+from pieglobalsfind.dwarf.argument_locations import ENTRY_VALUES, Passed, Step, Steps
 from pieglobalsfind.dwarf.expression import BINARY, MASK, UnsupportedError, signed
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation

@@ -31,7 +31,7 @@ from pieglobalsfind.stacks.unwind_cache import StackShape, Used, is_of, met_befo
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:
-    from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+    from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 
 MOST_FRAMES = 10_000
 GROUP = 256  # ranks that are read together: as many stand still long enough

@@ -16,7 +16,7 @@ import pytest
 
 from inspector.job import stacks
 from inspector.job.job import Job
-from inspector.job.processes import homes_of, read_together
+from inspector.job.read_processes import homes_of, read_together
 from inspector.job.reading import Way
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import members_of

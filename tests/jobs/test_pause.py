@@ -12,7 +12,7 @@ import pytest
 
 from inspector.job import stacks
 from inspector.job.job import Job as InspectorJob
-from inspector.job.processes import read_together
+from inspector.job.read_processes import read_together
 from inspector.job.reading import Way
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import JobMember, members_of

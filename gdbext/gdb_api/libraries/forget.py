@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import gdb
 
 from gdbext.gdb_api.locations import taken_out
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted
+from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted
 from gdbext.gdb_api.target import FROM_STUB, connection_kind, path_of
 from pieglobalsfind.machine.processor import NOWHERE
 

@@ -20,7 +20,7 @@ from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.momentary_breakpoints import Resumed
 from gdbext.gdb_api.pinned_breakpoint import Pinned
-from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
+from gdbext.gdb_api.run_commands import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
 SETTING = "auto-solib-add"

@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from pieglobalsfind.dwarf import variable_cache
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.expression import evaluate

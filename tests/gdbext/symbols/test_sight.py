@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.cache.folder import cache_folder
+from pieglobalsfind.cache.path import cache_folder
 from pieglobalsfind.elf.file import open_elf
 from tests.support import methods
 from tests.support.debuggers import gdb_version

@@ -14,7 +14,7 @@ import pytest
 from inspector.job.job import Job, open_job
 from pieglobalsfind.decoders.mpi_constants import Convention
 from pieglobalsfind.model import Absent
-from pieglobalsfind.mpi.call_arguments import waiting
+from pieglobalsfind.mpi.call_signatures import waiting
 from pieglobalsfind.stacks.frame_arguments import RankStack, Where, stack_of
 from pieglobalsfind.stacks.unwind import Walker
 from tests.support.gdb.session import Session

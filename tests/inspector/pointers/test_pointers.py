@@ -20,7 +20,7 @@ from inspector.pointers.check import audit_pointers
 from inspector.pointers.findings import HEAP, Audit, PointerFinding
 from inspector.pointers.stack_variables import pieces
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.dwarf.call_arguments import Step
+from pieglobalsfind.dwarf.argument_locations import Step
 from pieglobalsfind.dwarf.constants import DW_OP_fbreg, DW_OP_piece, DW_OP_reg0
 from pieglobalsfind.model import Absent, Rebase
 from pieglobalsfind.targets.live import LiveTarget

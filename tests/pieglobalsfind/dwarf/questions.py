@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pieglobalsfind.dwarf import variable_cache
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw.die_reader import Reader

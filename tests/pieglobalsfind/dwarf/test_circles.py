@@ -10,7 +10,7 @@ import pytest
 
 from pieglobalsfind.dwarf import lines
 from pieglobalsfind.dwarf import variables as dwarf_variables
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING, Die

@@ -11,7 +11,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import execute, told
+from gdbext.gdb_api.run_commands import execute, told
 from gdbext.gdb_api.target import path_of
 from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER, Frame
 

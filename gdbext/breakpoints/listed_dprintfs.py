@@ -13,7 +13,7 @@ from typing import Optional
 
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.locations import Location, printed_locations
-from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute
 
 # 2       dprintf        keep y   0x0000200040803150 in work at a.c:4
 BLOCK = re.compile(r"^(\d+)\s+dprintf\s+(keep|del|dis)\s+([yn])\s.*\n((?:(?!\d+\s).*\n?)*)", re.MULTILINE)
