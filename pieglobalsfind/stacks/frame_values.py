@@ -1,6 +1,6 @@
 """The bytes of an argument in one frame of one rank, at the place that debug information gives.
 
-Takes expressions of `dwarf/argument_locations.py` and a frame's registers and memory; computes them as DWARF 5, 2.5 says.
+Takes expressions of `dwarf/argument_locations.py`, a frame's registers and memory; computes them as DWARF 5, 2.5 says.
 What is nowhere (optimized out) is None; what this machine does not know is `UnsupportedError`, never a guess.
 """
 

@@ -28,8 +28,8 @@ FOLDERS = {
 }
 INTRODUCTION = """# Debuggers
 
-What the tests found with which debugger. Written by `make test-debuggers`; do not edit. Each row shows the state on the day
-of its run; defects that were mended since may still be listed.
+What the tests found with which debugger. Written by `make test-debuggers`; do not edit. Each row shows the state on the
+day of its run; defects that were mended since may still be listed.
 
 """
 EXTENDED = """| debugger | its Python | system | gcc | libc | passed | failed | skipped |
