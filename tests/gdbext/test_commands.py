@@ -410,7 +410,7 @@ def test_what_can_stand_nowhere_is_one_error(session: Session, places: Places) -
     asked = ("rank 1-3", "rank print shared_name 0-", "rank print shared_name 3-1", 'print $_rank_in("x")')
     answers = session.run(
         f"""
-from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.run_commands import execute
 def refused(text):
     try:
         return "no error: " + ask(text)
