@@ -242,7 +242,9 @@ tell("still", gdb.parameter(SETTING))
     assert answers["stop"] == [2, True, False, 7], answers.output
     assert answers["read"] == [str(late)], answers.output
     assert answers["before"] and answers["after"]
-    assert answers["called"] == ["$1 = 1\n", [f"{tmp_path}/called.so"], 9], answers.output
+    printed, *rest = answers["called"]
+    assert printed.endswith("$1 = 1\n"), answers.output  # GDB 15 on Ubuntu warns before
+    assert rest == [[f"{tmp_path}/called.so"], 9], answers.output
     assert answers["off"][0] is False and answers["still"] is False and "No symbol" in answers["off"][1]
 
 
