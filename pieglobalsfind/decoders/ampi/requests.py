@@ -34,6 +34,7 @@ MOST_REQUESTS = 1 << 20  # of a rank
 NEED_ONE = ("MPI_Waitany", "MPI_Waitsome")
 ANY, NONE = -1, -2  # Waiting.peer and .tag
 OF_COLLECTIVE = "source or destination (a collective's request does not name it)"
+NOT_ALL = "some sources or destinations (the members of their communicators can't be read)"
 SEVERAL = "source or destination (its requests are of several communicators)"
 
 
@@ -69,16 +70,19 @@ class AmpiRequests:
             left = requests[:1]  # the rank only waits for its turn
         if not left:
             return None
-        known = [request for request in (self._in_world(rank.rank, request) for request in left) if request is not None]
+        in_world = (self._in_world(rank.rank, request) for request in left)
+        numbered = [request for request in in_world if request is not None]
         numbers = {request.communicator for request in left}
-        if (needs_one and 0 < len(known) < len(left)) or (not known and len(numbers) > 1):
+        if (needs_one and 0 < len(numbered) < len(left)) or (not numbered and len(numbers) > 1):
             return Waiting(call, unknown=SEVERAL)
-        alike = known or left
+        alike = numbered or left
         first, *others = map(_awaited, alike)
         unknown = OF_COLLECTIVE if any(request.other is None for request in alike) else ""
+        if numbered and len(numbered) < len(left):
+            unknown = NOT_ALL
         is_sent = first.is_sent if first.tag != NONE else None  # of a collective the call tells
-        in_world, communicator = bool(known) and first.peer >= 0, alike[0].communicator
-        waiting = Waiting(call, first.peer, first.tag, communicator, in_world, unknown, is_sent, tuple(others))
+        is_in_world, communicator = bool(numbered) and first.peer >= 0, alike[0].communicator
+        waiting = Waiting(call, first.peer, first.tag, communicator, is_in_world, unknown, is_sent, tuple(others))
         return replace(waiting, needs_one=needs_one and bool(others))
 
     def _in_world(self, rank: int, request: AmpiRequest) -> Optional[AmpiRequest]:

@@ -80,6 +80,9 @@ def test_members_of_a_communicator(tmp_path: Path) -> None:
     expected = Waiting("MPI_Waitall", 3, 5, PART, True, is_sent=False, others=(Awaited(2, 6, False),))
     assert waiting(sound, tmp_path, 1, "MPI_Waitall") == expected
     assert waiting(sound, tmp_path, 1, "MPI_Waitany") == replace(expected, call="MPI_Waitany", needs_one=True)
+    partly = waiting(job(Request(0, 5, PART), Request(2, 6)), tmp_path, 1, "MPI_Waitall")
+    assert partly is not None
+    assert (partly.peer, partly.others) == (2, ()) and partly.unknown.startswith("some sources")
     outside = waiting(replace(job(Request(2, 5, PART)), part=(3, 1)), tmp_path, 1, "MPI_Recv")
     assert outside == Waiting("MPI_Recv", 2, 5, PART, is_sent=False)
 
