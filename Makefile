@@ -48,7 +48,7 @@ test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is bu
 test-launchers: setup ## run jobs of several hosts under MPICH, Open MPI and Slurm, which it installs (root)
 	@.ci/setup test
 	@.ci/setup launchers
-	@$(PYTHON) -m pytest -q -rs -n $(JOBS) tests/jobs/test_launchers.py $(PYTEST_ARGS)
+	@$(PYTHON) -m pytest -q -rs -n $(JOBS) tests/jobs/test_launchers.py tests/jobs/test_mpir.py $(PYTEST_ARGS)
 
 .PHONY: test-gdb-suite
 test-gdb-suite: setup ## run GDB's own test suite in processes and in ranks, and compare; GDB_SRC says where GDB's sources are
