@@ -26,7 +26,7 @@ NUMBERS = r"\d+(?:-\d+)?|\$\w+"
 
 @dataclass(frozen=True)
 class Format:
-    """What stands after the slash: a number of units, their size ("": it is no memory), the letter, and `r`."""
+    """What stands after the slash: a number of units, their size ("": not memory), the letter, and `r`."""
 
     count: int = 1
     size: str = ""

@@ -18,7 +18,7 @@ from pieglobalsfind.target import Target, read_or_none
 PARENT_SIZE = 0x2000  # bytes that are searched for the table: ampiParent of Charm++ 8 has 4,736
 # std::unordered_map of libstdc++: buckets, their number, the first node, the number of nodes
 TABLE = struct.Struct("<4Q")
-# A node: the next one, the number; ampiCommStruct of Charm++ 7 and 8: its number, array, size, kind; two groups
+# A node: the next one, the number; ampiCommStruct of Charm++ 8: its number, array, size, kind; two groups
 NODE = struct.Struct("<Qi4x3iB3x")
 GROUP = struct.Struct("<i4x3Q8x")  # a size, or -1 and a vector of ranks
 NODE_SIZE = NODE.size + 2 * GROUP.size
@@ -30,7 +30,7 @@ Members = Mapping[int, tuple[int, ...]]
 
 
 def communicators_of(target: Target, parent: int, rank_count: int) -> Members:
-    """The members of a rank's communicators by number, without those between two groups; none if there is no table."""
+    """The members of a rank's communicators by number, without those between two groups; empty without a table."""
     data = _without_others(beginning(target, parent, PARENT_SIZE))
     for at in range(0, len(data) - TABLE.size + 1, 8):
         _, buckets, first, count = TABLE.unpack_from(data, at)

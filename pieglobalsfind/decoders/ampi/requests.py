@@ -25,7 +25,7 @@ PARENT = "_ZTV10ampiParent"  # a rank's own element, which points to its TCharm
 RECEIVE, SEND, SYNCHRONOUS_SEND = "_ZTV4IReq", "_ZTV7SendReq", "_ZTV8SsendReq"
 CLASSES = (RECEIVE, SEND, SYNCHRONOUS_SEND, "_ZTV7RednReq", "_ZTV9GatherReq", "_ZTV10GathervReq", "_ZTV6ATAReq",
            "_ZTV4GReq", "_ZTV6GPUReq")  # fmt: skip
-# AmpiRequest of Charm++ 7 and 8 from `tag` on, which is in the order of MPI_Status: tag, source (or destination),
+# AmpiRequest of Charm++ 8 from `tag` on, which is in the order of MPI_Status: tag, source (or destination),
 # communicator, its own number, whether it is complete, whether a call waits for it; the destination of an SsendReq
 FIELDS_AT = 24
 FIELDS = struct.Struct("<4i2?2xi")
@@ -139,7 +139,7 @@ class AmpiRequests:
         return (at for at in range(len(words) - 2) if self._requests(words[at : at + 3], classes))
 
     def _requests(self, vector: Sequence[int], classes: Mapping[int, str]) -> Optional[list[AmpiRequest]]:
-        """The requests in a list that a call waits for; None if it has no request, or is no list of them."""
+        """The requests in a list that a call waits for; None if it is empty, or not a list of them."""
         if not of_form(vector, MOST_REQUESTS):
             return None
         held = read_or_none(self._target, vector[0], vector[1] - vector[0])

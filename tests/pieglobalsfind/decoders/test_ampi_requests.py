@@ -93,7 +93,7 @@ def test_members_of_a_communicator(tmp_path: Path) -> None:
         (PARENTS + 0x1400 + 0x318, struct.pack("<Q", 3)),  # how many communicators there are
         (PARENTS + 0x3000 + 16, struct.pack("<i", PART + 1)),  # the communicator's own number
         (PARENTS + 0x3000 + 24, struct.pack("<i", 3)),  # its size
-        (PARENTS + 0x3200, struct.pack("<i", 4)),  # a member that is no rank
+        (PARENTS + 0x3200, struct.pack("<i", 4)),  # a member outside the ranks
     ],
     ids=["count", "number", "size", "member"],
 )
