@@ -1,7 +1,7 @@
 """Ranks without any registry: anonymous memory that begins with the ELF header of a loaded object is a copy of it.
 
-Takes a target; gives None if there is no such memory. It knows where a rank's copies are, and the stack of a rank that
-a kernel thread is on. Numbers are by ascending address; contexts and heaps are _UNKNOWN, and the table says so.
+Takes a target; gives None if there is no such memory. It knows where a rank's copies are; in a target that
+stands still also stacks and contexts (`scanned_stacks.py`). Numbers are by ascending address; heaps are not known.
 """
 
 from __future__ import annotations

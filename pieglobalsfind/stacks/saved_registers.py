@@ -1,7 +1,7 @@
 """The registers of suspended ranks, from where their runtime saved them.
 
 Takes a target and its rank table; believes a context only if it makes sense: aligned, its stack pointer in the rank's
-stack, its pc in executable memory. Walking frames is the debugger's.
+stack, its pc in executable memory. `unwind.py`, or a debugger, walks the stack from there.
 """
 
 from __future__ import annotations
