@@ -1,4 +1,4 @@
-"""Switches the extension on: one face, its commands and functions, and the events that keep it true.
+"""Switches the extension on: makes its `GdbDebugger`, binds commands and functions, and follows GDB's events.
 
 Takes GDB's events; after every stop the selected rank is the one that runs on the stopped thread.
 """
@@ -11,28 +11,28 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.breakpoints.followed import catches_in_code, follows
-from gdbext.breakpoints.follower import Follower
+from gdbext.breakpoints.followed_breakpoints import catches_in_code, follows
+from gdbext.breakpoints.follower_breakpoint import Follower
 from gdbext.breakpoints.lifecycle import Breakpoints
-from gdbext.breakpoints.rank_events import RankEvents
+from gdbext.breakpoints.printed_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
-from gdbext.gdb_api import hooks, inline_callers
+from gdbext.gdb_api import hooks, skipped_inline_frames
+from gdbext.gdb_api.breakpoint_locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.front_end import is_batch
-from gdbext.gdb_api.inline_callers import PcWrite
-from gdbext.gdb_api.libraries.unread import UnreadLibraries
-from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
+from gdbext.gdb_api.hide_own_events import hide_own_events
+from gdbext.gdb_api.libraries.auto_solib_add_off import UnreadLibraries
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
 from gdbext.gdb_api.posted import post
+from gdbext.gdb_api.run_before_users_commands import UsersCommands, output_of
 from gdbext.gdb_api.run_commands import uninterrupted, warnings
+from gdbext.gdb_api.skipped_inline_frames import PcWrite
 from gdbext.gdb_api.target import path_in_target
-from gdbext.gdb_api.users_commands import UsersCommands, output_of
-from gdbext.gdb_api.users_events import hide_own_events
-from gdbext.selection import navigation
+from gdbext.selection import down_and_thread
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
-from gdbext.symbols.language_before_start import speak_its_language
+from gdbext.symbols.language_of_unread_program import speak_its_language
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 
 SETTLE = "maintenance ranklens-settle"
@@ -66,7 +66,7 @@ class Extension:
         self._settles_soon = self._is_ending = False
         functions.bind(self.face)
         refused_commands.bind(self.face, self.breakpoints.watch_step)
-        navigation.bind(self.face, self._show, self._restarted)
+        down_and_thread.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
         info_symbol.bind(self.face)
         self._unread_libraries = UnreadLibraries()
@@ -114,7 +114,7 @@ class Extension:
             UsersCommands.end()
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
-        inline_callers.note_stop()
+        skipped_inline_frames.note_stop()
         hooks.look_for_program()
         if not UsersCommands.wait:  # else it is done at the prompt
             self.face.inferiors.give_back_libraries()

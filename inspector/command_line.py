@@ -45,7 +45,7 @@ def run(made: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
     options = made.parse_args(words)
     check_words(vars(options))
-    from .job.allocator import keep_freed  # late: not for --help, nor for a wrong call
+    from .job.malloc_tuning import keep_freed  # late: not for --help, nor for a wrong call
 
     keep_freed()
     return int(options.run(options))

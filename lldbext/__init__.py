@@ -22,9 +22,9 @@ def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
         sys.path.append(root)
     if __name__ != "lldbext":  # pip installs it under a name of ours
         internal_dict["lldbext"] = sys.modules.setdefault("lldbext", sys.modules[__name__])
-    from lldbext.lldb_api import bytecode
+    from lldbext.lldb_api import bytecode_cache
 
-    with bytecode.kept():
+    with bytecode_cache.kept():
         from lldbext import extension
 
         extension.switch_on(debugger)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from lldbext.breakpoints import lifecycle
-from lldbext.commands import bind, foreign_commands, native_commands
-from lldbext.lldb_api.run_lldb import version
+from lldbext.commands import bind, native_commands, other_callers
+from lldbext.lldb_api.run_commands import version
 from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
 from lldbext.stops import stop_hook
 
@@ -34,7 +34,7 @@ def switch_on(debugger: Any) -> None:
         return
     _on.add(debugger.GetID())
     bind.bind(debugger)
-    if foreign_commands.can_hold_up():
+    if other_callers.can_hold_up():
         native_commands.hold_up(debugger)
     else:
         print(f"ranklens: in LLDB {number} names follow `rank N`, not `thread select`")

@@ -1,4 +1,4 @@
-"""Say where a condition can't mean the rank that stops: GDB tests those of watchpoints and catchpoints by itself.
+"""Warns of conditions of watchpoints and catchpoints that GDB would test in another rank than the one that stops.
 
 Takes such a breakpoint when it has changed; prints a sentence, once for each condition.
 """

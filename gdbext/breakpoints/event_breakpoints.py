@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import gdb
 
+from gdbext.gdb_api.breakpoint_locations import Own
 from gdbext.gdb_api.language import in_c
-from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_commands import uninterrupted, warnings

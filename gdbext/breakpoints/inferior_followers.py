@@ -17,18 +17,18 @@ from typing import Any
 
 import gdb
 
-from gdbext.breakpoints.conditions import ranks_of
-from gdbext.breakpoints.followed import follows, is_shared
-from gdbext.breakpoints.follower import SHARED, DprintfFollower, Follower, Hit, Key
+from gdbext.breakpoints.evaluate_condition import ranks_of
+from gdbext.breakpoints.followed_breakpoints import follows, is_shared
+from gdbext.breakpoints.follower_breakpoint import SHARED, DprintfFollower, Follower, Hit, Key
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.listed_dprintfs import Dprintf, Dprintfs
-from gdbext.gdb_api.locations import is_stub, locations_in
+from gdbext.gdb_api.breakpoint_locations import is_stub, locations_in
 from gdbext.gdb_api.run_commands import uninterrupted
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
 from pieglobalsfind.ranks.variable_address import runs_original
-from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 
 
@@ -128,7 +128,7 @@ class InferiorFollowers:
                                 address = placement.copy + place.offset
                                 if (
                                     place.object == placement.object
-                                    and shared_memory_ranks.danger(moment, address) is None
+                                    and breakpoints_in_shared_memory.danger(moment, address) is None
                                 ):
                                     yield (user.number, rank.rank, address), (user, address)
 
@@ -153,7 +153,7 @@ class InferiorFollowers:
             if (
                 owner.rank is None
                 and is_shared(moment, owner.object)
-                and shared_memory_ranks.danger(moment, address) is None
+                and breakpoints_in_shared_memory.danger(moment, address) is None
             ):
                 yield address
 

@@ -1,4 +1,4 @@
-"""The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
+"""Puts users' breakpoints into every rank's copy, and takes them out before a copy is made or sent.
 
 Takes GDB's breakpoints and the runtime's events (`rank_debug_event`). GDB itself resolves a user's breakpoint where the
 symbols in focus are; for every other rank there is a `Follower` (inferior_followers.py). One file of symbols then
@@ -17,31 +17,31 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
-from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
-from gdbext.breakpoints.follower import Hit
-from gdbext.breakpoints.hidden_runtime import HiddenRuntime
+from gdbext.breakpoints.followed_breakpoints import catches_in_code, follows, is_anything_in_code, leave_to_followers
+from gdbext.breakpoints.follower_breakpoint import Hit
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.breakpoints.inferior_breakpoints import InferiorBreakpoints
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
+from gdbext.breakpoints.inferior_state import InferiorState
 from gdbext.breakpoints.listed_dprintfs import Dprintfs
-from gdbext.breakpoints.pending_changes import PendingChanges
-from gdbext.breakpoints.rank_events import RankEvents
+from gdbext.breakpoints.printed_events import RankEvents
 from gdbext.breakpoints.refused_breakpoints import give_up, spare_data, spare_task
+from gdbext.breakpoints.reported_changes import PendingChanges
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
+from gdbext.breakpoints.runtime_without_symbols import HiddenRuntime
+from gdbext.gdb_api.breakpoint_locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.momentary_breakpoints import own_locations
+from gdbext.gdb_api.run_before_users_commands import UsersCommands, output_of
 from gdbext.gdb_api.run_commands import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
-from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import is_running, standing, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Region
-from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
@@ -58,7 +58,7 @@ class Breakpoints:
         self._face = face
         self._events = events
         self._event: Optional[EventBreakpoint] = None
-        self._lives: dict[int, InferiorBreakpoints] = {}
+        self._lives: dict[int, InferiorState] = {}
         self._pending = PendingChanges()
         self.dprintfs = Dprintfs()
         self._settles = False
@@ -73,14 +73,14 @@ class Breakpoints:
         events.on_change = self.watch_events
         face.inferiors.on_move = self._moved
 
-    def _life(self, number: int = 0) -> InferiorBreakpoints:
+    def _life(self, number: int = 0) -> InferiorState:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
             followers = InferiorFollowers(self._face, number, self._has_hit, self._hits, self.dprintfs)
             calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
             hidden = HiddenRuntime(self._on_event, self.watch_events)
-            self._lives[number] = InferiorBreakpoints(followers, calls, hidden)
+            self._lives[number] = InferiorState(followers, calls, hidden)
         return self._lives[number]
 
     @property
@@ -147,15 +147,16 @@ class Breakpoints:
             moment = self._face.moment()
         except RanklensError:
             return
-        if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
+        if not any(map(breakpoints_in_shared_memory.is_task, moment.table.ranks)):
             return
         for user in filter(follows, gdb.breakpoints()):
             spare_task(moment, user)
-        self._followers.drop(lambda follower: shared_memory_ranks.danger(moment, follower.address) is not None)
+        self._followers.drop(lambda follower: breakpoints_in_shared_memory.danger(moment, follower.address) is not None)
         event = self._event
         if event is not None and event.enabled:
             event.enabled = all(
-                shared_memory_ranks.danger(moment, location.address) is None for location in locations_of(event)
+                breakpoints_in_shared_memory.danger(moment, location.address) is None
+                for location in locations_of(event)
             )
 
     def _on_event(self, kind: int, rank: int) -> bool:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Optional
 
+from gdbext.gdb_api.breakpoint_locations import Location, printed_locations
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.locations import Location, printed_locations
 from gdbext.gdb_api.run_commands import DebuggerError, execute
 
 # 2       dprintf        keep y   0x0000200040803150 in work at a.c:4

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.breakpoints.followed import is_in_data
-from gdbext.gdb_api.locations import locations_of
-from pieglobalsfind.session import shared_memory_ranks
+from gdbext.breakpoints.followed_breakpoints import is_in_data
+from gdbext.gdb_api.breakpoint_locations import locations_of
+from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 
 
@@ -38,7 +38,9 @@ def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
 def spare_task(moment: ProcessView, user: gdb.Breakpoint) -> None:
     """Disable what would kill a process that GDB is not attached to."""
     locations = locations_of(user) if user.enabled else ()
-    why = next(filter(None, (shared_memory_ranks.danger(moment, location.address) for location in locations)), None)
+    why = next(
+        filter(None, (breakpoints_in_shared_memory.danger(moment, location.address) for location in locations)), None
+    )
     if why is not None:
         user.enabled = False
         gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")

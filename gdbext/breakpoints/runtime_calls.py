@@ -1,4 +1,4 @@
-"""What ranks of AMPI or SMPI do, where no hook tells events: learned from calls of the runtime's own functions.
+"""Learns from breakpoints on AMPI's or SMPI's own functions what ranks do, where no hook reports events.
 
 Sets breakpoints on these functions in one inferior, once its process is there; gives events as a hook would tell them.
 """

@@ -1,6 +1,6 @@
 """Binds the shared command declarations to GDB.
 
-Takes the declarations and the face; GDB's commands of the same names run them and print their blocks.
+Takes the declarations and the `GdbDebugger`; GDB's commands of the same names run them and print their blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)` and `$_rank_globals()`.
 
-Takes the face; usable in every expression, conditions included. `$_rank` and `$_rank_count`, variables, are kept by the
-selection and by what knows the inferiors' ranks.
+Takes the `GdbDebugger`; usable in every expression, conditions included. `$_rank` and `$_rank_count`, variables, are
+kept by the selection and by what knows the inferiors' ranks.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from gdbext.gdb_api.language import IN_C, language
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
-from gdbext.watchpoints.by_address import place_of
+from gdbext.watchpoints.expression_by_address import place_of
 from gdbext.watchpoints.missed_changes import Changes
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Redirect, Region
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 
 MAPPED = "mmap"  # RankTable.method
@@ -53,7 +53,7 @@ def check_size(expression: str, size: int) -> None:
 def check_is_attached(moment: ProcessView, number: int) -> None:
     """The processor watches what threads do that GDB is attached to."""
     rank = moment.rank(number)
-    if rank.address_space and not shared_memory_ranks.is_attached(moment, rank):
+    if rank.address_space and not breakpoints_in_shared_memory.is_attached(moment, rank):
         process = f"process {rank.address_space}, which GDB is not attached to"
         raise UsageError(f"rank {number} runs in {process}: its writes can't be watched", "attach to that one")
 

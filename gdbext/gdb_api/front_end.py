@@ -1,4 +1,4 @@
-"""Who drives GDB, by its command line: GDB's Python has no other way to know."""
+"""Tells from GDB's command line whether a program (MI) or `-batch` drives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GDB runs `hook-step` before `step`, whose error keeps `step` from running, and `hookpost-step` after it.
+"""Hooks that have GDB run our commands before and after its own ones (`hook-step`, `hookpost-step`).
 
 Takes names of hooks and commands of ours. Hooks of the user's own are left alone. GDB lists ours with the commands that
 users define, as it does convenience functions and variables with theirs: a GDB without a program, in which there is

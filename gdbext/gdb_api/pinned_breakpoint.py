@@ -10,8 +10,8 @@ from functools import cache
 
 import gdb
 
+from gdbext.gdb_api.breakpoint_locations import Own
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.locations import Own
 
 OFFSET = "_ranklens_offset_in"
 

@@ -1,4 +1,4 @@
-"""Work for which GDB has to be back in its event loop.
+"""Posts work to GDB's event loop, and ends a GDB that would crash at exit because of what it has not done yet.
 
 Takes functions. What `gdb.post_event` was given and GDB has not called yet, GDB drops in its own exit handlers, after
 it has ended Python, and dies there of SIGSEGV (PyGILState_Ensure): at `quit` in a script of `-x`, for one, which runs

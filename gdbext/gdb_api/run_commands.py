@@ -14,7 +14,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.users_commands import output_of
+from gdbext.gdb_api.run_before_users_commands import output_of
 from pieglobalsfind.errors import RanklensError
 
 

@@ -17,8 +17,8 @@ from typing import Optional, Union
 import gdb
 
 from gdbext.gdb_api.processor import processor
+from gdbext.gdb_api.run_before_users_commands import UsersCommands
 from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, quoted, told
-from gdbext.gdb_api.users_commands import UsersCommands
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target

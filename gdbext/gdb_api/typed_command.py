@@ -1,4 +1,4 @@
-"""What the user has typed last: GDB's hooks run before and after a command, and do not get its arguments.
+"""The last command line that the user typed, from GDB's history: hooks do not get their command's arguments.
 
 Takes GDB's history of commands, which has what is typed at a terminal; scripts and front ends leave none there.
 """

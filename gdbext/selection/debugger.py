@@ -14,7 +14,7 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext.gdb_api import frame_text as stacks
+from gdbext.gdb_api import frame_description
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors
@@ -69,15 +69,17 @@ class GdbDebugger(RankVisitor):
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         with self.visiting(rank), gdb_errors():
-            most = limit or stacks.MOST_FRAMES
-            described = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
+            most = limit or frame_description.MOST_FRAMES
+            described = [
+                frame_description.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))
+            ]
         return iter(described)
 
     def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
         """The innermost frame in the program's own copy; in any copy if there is none."""
         from pieglobalsfind.session.runtime_frames import user_frame
 
-        frames = itertools.islice(self.own_frames(), stacks.MOST_FRAMES)
+        frames = itertools.islice(self.own_frames(), frame_description.MOST_FRAMES)
         return user_frame(self.moment(), rank, frames, gdb.Frame.pc)
 
     def location(self, rank: int) -> str:

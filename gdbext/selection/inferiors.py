@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Optional
 
 import gdb
 
+from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import execute, gdb_errors, set_convenience
-from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import LocalInferior, connection_kind, open_inferior
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import select_level
@@ -248,12 +248,12 @@ def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
     if table.job_id:
         return "job", table.job_id
     if table.process_count > 1 and connection_kind(inferior) == "native":
-        from pieglobalsfind.jobs import launch, processes
+        from pieglobalsfind.jobs import processes, processes_of_launch
 
         by_pid = processes.processes()
         own = by_pid.get(inferior.pid)
         if own is not None:
-            return "launch", own.launch or launch.launcher_of(own.pid, by_pid) or own.parent
+            return "launch", own.launch or processes_of_launch.launcher_of(own.pid, by_pid) or own.parent
     return "inferior", inferior.num
 
 

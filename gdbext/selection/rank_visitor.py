@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Optional, TypeVar
 
 import gdb
 
+from gdbext.gdb_api.breakpoint_locations import forget_hit
 from gdbext.gdb_api.language import is_automatic, language
-from gdbext.gdb_api.locations import forget_hit
 from gdbext.gdb_api.processor import processor
+from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, uninterrupted
-from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
 from gdbext.selection import unwinder as frames
 from gdbext.selection.inferiors import Inferiors, InferiorState, enter
@@ -157,7 +157,7 @@ class RankVisitor:
         ):  # GDB would look for it in the function before
             selection.clear("the part that you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
-        from gdbext.selection.contexts import walk
+        from gdbext.selection.stack_from_registers import walk
 
         return walk(selection, registers, reason)
 

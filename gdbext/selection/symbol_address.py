@@ -1,4 +1,4 @@
-"""Where a rank has its own instance of a symbol, whichever rank's symbols GDB has: `$_rankaddr`.
+"""Address of a symbol in a given rank (`$_rankaddr`), whichever rank's symbols GDB has loaded.
 
 Takes a name as the program has it; an instance that lies in another inferior is none of this one's addresses.
 """

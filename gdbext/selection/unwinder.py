@@ -1,4 +1,4 @@
-"""A suspended rank's frames in GDB's own stack: its saved registers posing as the caller of the thread's frame.
+"""Unwinds from the selected thread's frame into a suspended rank's, whose saved registers pose as its caller.
 
 Takes a rank's saved registers; afterwards bt, up, frame, info locals and print work on that rank's stack, in live
 processes and core files alike. The target's registers are neither written nor needed to be.
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Optional
 import gdb
 import gdb.unwinder
 
-from gdbext.gdb_api import frame_text as stacks
+from gdbext.gdb_api import frame_description
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.processor import processor
-from gdbext.selection import frame_style
+from gdbext.selection import frame_decorator
 from pieglobalsfind.model import Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
@@ -106,7 +106,7 @@ class RankFilter:
         self.enabled = False
         self.stack: Optional[FrameChain] = None
         register(self)
-        frame_style.bind()
+        frame_decorator.bind()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
         """Return the decorators of the selected rank's frames, those of the runtime folded."""
@@ -116,7 +116,7 @@ class RankFilter:
         folded = self._folded(mine, lambda decorator: decorator.inferior_frame())
         if folded.note:
             gdb.write(f"{folded.note}\n")
-        shown = map(frame_style.RankFrame, folded.shown)
+        shown = map(frame_decorator.RankFrame, folded.shown)
         return shown if speaks_mi() else told_why_it_ends(self.stack, shown)
 
 
@@ -196,7 +196,7 @@ def speak_as_program(stack: FrameChain) -> None:
     GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
     takes that of `main` in the program that it debugs, which is the launcher here.
     """
-    for frame in itertools.islice(own(stack, chain(), lambda frame: frame), stacks.MOST_FRAMES):
+    for frame in itertools.islice(own(stack, chain(), lambda frame: frame), frame_description.MOST_FRAMES):
         if frame.find_sal().symtab is not None:
             frame.select()
             return
@@ -207,7 +207,7 @@ def speak(wanted: str, level: int) -> None:
 
     GDB takes the language of the frame that is selected, and keeps it where the next one has none.
     """
-    for frame in itertools.islice(chain(), stacks.MOST_FRAMES):
+    for frame in itertools.islice(chain(), frame_description.MOST_FRAMES):
         frame.select()
         if language() == wanted:
             break

@@ -1,4 +1,4 @@
-"""`display` and the commands about displays, in place of GDB's own from when GDB would have deleted the displays.
+"""Our `display` and its kin, which replace GDB's commands once GDB would have deleted the user's displays.
 
 Takes the displays; each command has GDB's help, and does what GDB's does.
 """

@@ -1,4 +1,4 @@
-"""What `display` shows at every stop, kept while symbols move from rank to rank, and never shown of the wrong rank.
+"""Keeps the user's `display` entries while symbols move between ranks, and shows none with another rank's values.
 
 Takes GDB's displays. GDB deletes all of them whenever it removes symbols; they go on as ours then (own_displays.py),
 under the same numbers and commands. As it stops, GDB shows its own before the extension can move symbols to the rank
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from gdbext.gdb_api import hooks
+from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
 from gdbext.gdb_api.run_commands import DebuggerError, execute
-from gdbext.gdb_api.users_commands import UsersCommands, show_output
 from gdbext.symbols.display_scope import Scope, scope_of
 from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed
 

@@ -15,7 +15,8 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api import inline_callers
+from gdbext.gdb_api import skipped_inline_frames
+from gdbext.gdb_api.breakpoint_locations import taken_out
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.libraries.forget import (
     KERNEL_LIBRARY,
@@ -25,15 +26,14 @@ from gdbext.gdb_api.libraries.forget import (
     kernel_library,
     library_files,
 )
-from gdbext.gdb_api.libraries.late import LateLibraries
-from gdbext.gdb_api.locations import taken_out
+from gdbext.gdb_api.libraries.loaded_later import LateLibraries
+from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
-from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
 from gdbext.symbols.copied_objects import copied, copied_paths, program_path
 from gdbext.symbols.displays import Displays
+from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
-from gdbext.symbols.wanted_symbols import LoadedSymbols, WantedSymbols
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import TargetError
@@ -173,13 +173,13 @@ class Focus:
         try:
             if copied(moment) and self.has_originals(moment):
                 with uninterrupted():
-                    inline_callers.forget()
+                    skipped_inline_frames.forget()
                     self._tell_program(moment)
                     self.take_out(moment, inserted)
             placed, failures = self.wanted.of(moment, rank)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
                 if placed != self._placed:
-                    inline_callers.forget()
+                    skipped_inline_frames.forget()
                     with self._watches.changes.unmissed():
                         if rank != self.rank:
                             self._watches.leave(self.rank, inserted)
@@ -271,7 +271,7 @@ class Focus:
 
     def _tell_program(self, moment: ProcessView) -> None:
         if is_core():
-            from gdbext.symbols.program import tell_program
+            from gdbext.symbols.core_program import tell_program
 
             tell_program(moment.target, self._settings.object_path)
 

@@ -14,8 +14,8 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
 from gdbext.gdb_api.typed_command import numbers
-from gdbext.gdb_api.users_commands import UsersCommands, show_output
 from gdbext.symbols.display_scope import Scope, is_selected, scope_of
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function

@@ -1,4 +1,4 @@
-"""What scripts have attached to a file's symbols, such as pretty-printers and filters of frames, for each place of it.
+"""Carries pretty-printers and frame filters from a file's symbols to each rank's.
 
 Takes GDB's object files. GDB runs PROGRAM-gdb.py once it reads the program, and forgets with the object file what that
 has attached; here it goes on from the program's own file to each rank's.

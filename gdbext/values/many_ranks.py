@@ -1,4 +1,4 @@
-"""An expression in many suspended ranks without visiting each: after every visit GDB reads a file's functions again.
+"""Evaluates an expression in many suspended ranks without visiting each, as every visit makes GDB read symbols again.
 
 Takes ranks and an expression; gives the values that are provably those of a visit, and leaves out all others. GDB
 evaluates the expression in one rank of those that are at the same place. In each other rank its variables are that
@@ -18,12 +18,12 @@ import gdb
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import is_core
-from gdbext.values.printed_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
+from gdbext.values.self_contained_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
 from pieglobalsfind.debugger.printed_addresses import Addresses, named
-from pieglobalsfind.debugger.same_variable import WORD, InRegister, SameVariable, UserFrame, Variable
+from pieglobalsfind.debugger.variable_in_other_ranks import WORD, InRegister, SameVariable, UserFrame, Variable
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView

@@ -1,4 +1,4 @@
-"""Changes of what is watched that GDB does not find.
+"""Finds changes of watched values that GDB misses because symbols have moved between ranks.
 
 Takes users' watchpoints on a place; tells which of them have changed since GDB's last report. Whenever symbols move GDB
 reads watched values again, and what another thread has written by then, whose stop GDB has not handled yet, is not a
@@ -17,7 +17,7 @@ import gdb
 from gdbext.gdb_api.language import in_c
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.watchpoints.by_address import ValuePlace
+    from gdbext.watchpoints.expression_by_address import ValuePlace
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gdb
 
 from gdbext.gdb_api.language import in_c
-from gdbext.watchpoints.by_address import ValuePlace
+from gdbext.watchpoints.expression_by_address import ValuePlace
 from gdbext.watchpoints.missed_changes import Changes
 
 

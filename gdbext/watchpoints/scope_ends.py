@@ -1,4 +1,4 @@
-"""The ends of watched variables of functions, where GDB no longer knows that they are such.
+"""Stops when the function of a watched local variable returns, for watchpoints by address, where GDB would not notice.
 
 Takes a watchpoint on a place, and where the function returns to. GDB stops there itself for a watchpoint by name.
 """

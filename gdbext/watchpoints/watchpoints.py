@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 
+from gdbext.gdb_api.run_before_users_commands import output_of
 from gdbext.gdb_api.run_commands import DebuggerError, execute, warnings
-from gdbext.gdb_api.users_commands import output_of
 from gdbext.watchpoints.missed_changes import Changes
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.watchpoints.by_address import ValuePlace
+    from gdbext.watchpoints.expression_by_address import ValuePlace
     from gdbext.watchpoints.scope_ends import ScopeEnd
 
 COMMANDS = {
@@ -187,23 +187,23 @@ class Watches:
 
 def home_of(rank: int, expression: str, condition: str) -> WatchedPlace:
     """What a watchpoint means in the selected frame of a rank."""
-    from gdbext.watchpoints import by_address
+    from gdbext.watchpoints import expression_by_address
 
     here = gdb.selected_inferior().num
     if expression.startswith(LOCATION):
         place = None
         with suppress(gdb.error):
-            place = by_address.place_of(expression[len(LOCATION) :])
+            place = expression_by_address.place_of(expression[len(LOCATION) :])
         return WatchedPlace(here, rank, expression, place, None, condition, _restriction_of(condition), None)
-    place, text = by_address.part_of_variable(expression), by_address.by_address(expression)
+    place, text = expression_by_address.part_of_variable(expression), expression_by_address.by_address(expression)
     returns_to = caller() if place is not None and place.is_local else None
     return WatchedPlace(here, rank, expression, place, text, condition, _restriction_of(condition), returns_to)
 
 
 def _restriction_of(condition: str) -> Optional[str]:
-    from gdbext.watchpoints import by_address
+    from gdbext.watchpoints import expression_by_address
 
-    return by_address.by_address(condition) if condition else ""
+    return expression_by_address.by_address(condition) if condition else ""
 
 
 def caller() -> Optional[tuple[int, int]]:

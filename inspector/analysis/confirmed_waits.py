@@ -1,4 +1,4 @@
-"""The wait-for graph of ranks that surely waited at one moment.
+"""Keep of the wait-for graph only the cycles and collectives whose ranks all waited at the same moment.
 
 Takes the tables that were read and the jobs that they are from; gives what `wait_graph` finds in them, without what
 holds only if no message was on its way.

@@ -1,4 +1,4 @@
-"""The values of global variables by groups of ranks, and what they say of each: whether it has to be private."""
+"""Hold the values of a job's globals: each value, its ranks, and whether the variable has to be private."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.model import Absent
-from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
+from pieglobalsfind.values.rank_statistics import DISTINCT, Statistics, statistics_of
 
 # What the ranks' values say of a variable
 DIFFERS = "differs"  # it has to be private

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Union
 
-from pieglobalsfind.decoders.ampi.unlisted_bytes import gap_bytes
+from pieglobalsfind.decoders.ampi.gap_bytes import gap_bytes
 from pieglobalsfind.elf.file import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock

@@ -1,4 +1,4 @@
-"""Whether a process whose runtime publishes no calls stands still: no message may wait for a rank in its queues.
+"""Check that a process whose runtime publishes no calls is idle: no rank runs, and no message waits in its queues.
 
 Takes a job whose ranks' calls were read from their stacks; gives the reason why ranks that wait may still be let go on,
 "" if there is none. Such a runtime hands out messages between the turns of ranks: while one rank runs, no reader sees

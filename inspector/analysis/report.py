@@ -20,13 +20,13 @@ from .payload import CATEGORIES, Payload, read_payload
 from .rank_memory import Holding, holdings
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
-    from pieglobalsfind.values.statistics import Statistics
+    from pieglobalsfind.values.rank_statistics import Statistics
 
     from ..load.loads import Loads
     from ..pointers.findings import Alarm, Audit, PointerFinding
     from .crash.crash import Crash
-    from .diagnoses import Diagnosis
     from .global_values import Globals, GlobalValues
+    from .method_diagnoses import Diagnosis
     from .migration_cost import Network, WhatIf
     from .verdict import Verdict
     from .wait_graph import Waits
@@ -64,7 +64,7 @@ class Report:
 def make_report(job: Job) -> Report:
     """Read all parts, one after the other."""
     from ..pointers.check import audit_pointers
-    from .globals import read_globals
+    from .read_globals import read_globals
 
     bulk = job.bulk
     return Report(subject_of(bulk), read_globals(job), audit_pointers(bulk), read_payload(bulk), diagnose(job))
@@ -72,9 +72,9 @@ def make_report(job: Job) -> Report:
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     """What the job's method does wrongly with its program, by the program's file."""
-    from .diagnoses import METHODS, applying
-    from .program import read_facts
-    from .runtimes import judge_for, of_job
+    from .method_diagnoses import METHODS, applying
+    from .program_facts import read_facts
+    from .runtime_diagnoses import judge_for, of_job
 
     program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
@@ -89,7 +89,7 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
 
 def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
     """The report in the form of `schema.SCHEMA`."""
-    from .schema import NAME
+    from .report_schema import NAME
 
     table = report.subject.table
     return {

@@ -1,4 +1,4 @@
-"""What is wrong with a job, in one value, which `judge` makes.
+"""Hold the verdict on a job: its kind, the ranks that stand out, and the command to type next.
 
 Takes nothing; holds for the moment of the report that it is about.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .diagnoses import Diagnosis
+    from .method_diagnoses import Diagnosis
 
 CRASH = "crash"
 DEADLOCK = "deadlock"

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Generic, Optional, Union
 
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.jobs.on_host import SeveralJobsError
+from pieglobalsfind.jobs.job_on_host import SeveralJobsError
 from pieglobalsfind.ranks.rankset import compact
 
 from .host_reading import BuildIds, CollectedPart, Declared, Kind, Reading, read

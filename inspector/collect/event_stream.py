@@ -1,4 +1,4 @@
-"""`inspector events --mpi`: a collector follows the processes of each host; the first prints what all tell, by time.
+"""`inspector events --mpi`: merge the events of all hosts by time; the first collector prints them.
 
 Takes rounds of one host's notices; sends them to the first collector, which merges them by the hosts' clocks. What it
 has heard is held back for a moment, because other hosts may still tell of earlier events. A collector that is silent
@@ -15,8 +15,8 @@ from typing import Optional
 
 from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.job_on_host import SeveralJobsError
 from pieglobalsfind.jobs.members import missing
-from pieglobalsfind.jobs.on_host import SeveralJobsError
 from pieglobalsfind.shell.exit_status import print_error
 
 from ..job.event_sources import EventHeading, Notice

@@ -1,4 +1,4 @@
-"""What collectors' findings are, whatever they are of: what they lack, and how those of several hosts become one.
+"""The base class of collectors' findings: what is missing in them, and how those of several hosts are merged.
 
 Takes no target; `whole_job` has the findings of a report, `job_stacks` those of stacks alone.
 """

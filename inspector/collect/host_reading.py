@@ -13,8 +13,8 @@ from typing import Generic, Optional, TypeVar, Union
 
 from pieglobalsfind.dwarf.types import VOID, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.job_on_host import SeveralJobsError, members_meant
 from pieglobalsfind.jobs.members import Members
-from pieglobalsfind.jobs.on_host import SeveralJobsError, members_meant
 from pieglobalsfind.model import Object
 
 from ..job.job import Job, job_of

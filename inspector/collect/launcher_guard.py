@@ -1,4 +1,4 @@
-"""What stands between an MPI launcher and a collector that is to outlive the launcher's impatience.
+"""Keep a collector running when the MPI launcher kills the processes that it started.
 
 If one process of a job dies, launchers kill all others (MPICH's Hydra, Open MPI), and their findings would be lost. So
 the process that was started only waits. The collector is in a session of its own, which such a launcher does not know,

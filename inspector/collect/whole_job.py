@@ -21,7 +21,7 @@ from pieglobalsfind.ranks import rankset
 from ..analysis import stack_groups
 from ..analysis.confirmed_waits import unconfirmed, waits_of
 from ..analysis.crash.crash import Crash, crash_of
-from ..analysis.crash.standing import holders
+from ..analysis.crash.unfinished_handler import holders
 from ..analysis.global_values import (
     ADDRESSED,
     DIFFERS,
@@ -33,7 +33,7 @@ from ..analysis.global_values import (
     GlobalValues,
     Group,
 )
-from ..analysis.judge import places_of
+from ..analysis.judge_job import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import GroupMessage

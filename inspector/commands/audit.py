@@ -21,13 +21,13 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.targets.snapshot import is_snapshot
 
-from ..analysis.diagnoses import METHODS, Judgement
-from ..analysis.program import Facts, read_facts
+from ..analysis.method_diagnoses import METHODS, Judgement
+from ..analysis.program_facts import Facts, read_facts
 from ..analysis.report import diagnosis_as_json
-from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, methods_of, of_job
+from ..analysis.runtime_diagnoses import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, methods_of, of_job
 from ..job.job import open_job
-from ..output.listing import Listing
-from ..output.tables import heading
+from ..output.adaptive_table import Listing
+from ..output.table_cells import heading
 from ..program.program_file import ProgramFile
 from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..schemas.envelope import envelope, schema_name

@@ -20,21 +20,21 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.jobs.job_on_host import members_meant
 from pieglobalsfind.jobs.members import JobMember, Members, members_of
-from pieglobalsfind.jobs.on_host import members_meant
 from pieglobalsfind.shell.atomic_file import check_place
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.procfs import is_folder
 
-from ..collect import command
+from ..collect import mpi_option
 from ..job.event_sources import Ended, EventHeading, EventSource, JobEvents, LostEvents, Notice
-from ..job.recorder import seconds_of
+from ..job.flight_recorder import seconds_of
 from ..output import chrome_trace
 from ..schemas.envelope import envelope, schema_name
+from ..terminal.renamed_option import RenamedOption
 from ..terminal.text import harmless
-from .renamed_option import RenamedOption
 
 SCHEMA = schema_name("events", 1)
 HOW = "read from the processes' rings of events, without stopping them"
@@ -60,7 +60,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a job: its launcher's pid, one of its processes', or its id; or a core file, or a checkpoint's folder",
     )
     parser.add_argument("--job", metavar="JOB", help="the same, as other commands take it")
-    command.add_to(parser)
+    mpi_option.add_to(parser)
     parser.add_argument("--no-follow", action="store_true", help="only what has happened so far")
     parser.add_argument("--past", action=RenamedOption, new_name="--no-follow")
     parser.add_argument("--duration", metavar="TIME", help="for so long, not until the job ends: 10s, 2min")
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if options.chrome is not None:
         check_place(Path(options.chrome), chrome_trace.HINT)
     pace = Pace(every, 0.0 if options.no_follow else duration)
-    if command.is_collector(options):
+    if mpi_option.is_collector(options):
         return _run_collector(options, pace)
     if (options.job is None) == (options.target is None):
         raise UsageError("name one job", "give PID, JOB, CORE, DIR or --job JOB")
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_collector(options: argparse.Namespace, pace: Pace) -> int:
     from ..collect.event_stream import EventCollector  # late: only this needs it
 
-    collector, asked = EventCollector(command.timeout_of(options)), Asked()
+    collector, asked = EventCollector(mpi_option.timeout_of(options)), Asked()
     try:
         heading, sources = opened(members_meant(options.job or ""))
     except TargetError as error:  # a host without a process of the job

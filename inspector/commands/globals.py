@@ -24,9 +24,9 @@ from pieglobalsfind.ranks.variable_address import nominal
 from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.global_values import INITIAL, Globals, GlobalValues
-from ..analysis.globals import read_globals
+from ..analysis.read_globals import read_globals
 from ..analysis.report import global_as_json
-from ..analysis.schema import PARTS as PART_SCHEMAS
+from ..analysis.report_schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
@@ -220,7 +220,7 @@ def show(
     read: ReadGlobals, matching: list[GlobalValues], shown: list[GlobalValues], options: argparse.Namespace
 ) -> None:
     """Print as text how the matching globals compare, and the table of those that the options ask for."""
-    from ..output.how import print_how
+    from ..output.provenance import print_how
     from ..terminal.console import console
 
     screen = console(options.tsv)
@@ -234,9 +234,9 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
     """Print the table of globals."""
     from rich.text import Text
 
+    from ..output.adaptive_table import Listing
     from ..output.global_tables import add_global, print_apart, print_needless
-    from ..output.listing import Listing
-    from ..output.tables import heading
+    from ..output.table_cells import heading
 
     heading(screen, "Globals", summary)
     if read.values:

@@ -22,10 +22,10 @@ from pieglobalsfind.shell.signals import on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
 from ..analysis.payload import read_payload
+from ..job.flight_recorder import is_ending, seconds_of
 from ..job.job import Job
 from ..job.read_processes import read_each
 from ..job.reading import Way, add_way, read_target, way_of
-from ..job.recorder import is_ending, seconds_of
 from ..job.target_option import add_target, job_named
 from ..load import balance
 from ..load.balance import Proposal, Task, propose

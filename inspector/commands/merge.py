@@ -24,13 +24,13 @@ from pieglobalsfind.ranks.rankset import Span, compact, spans_of, written
 from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 
-from ..analysis.schema import NAME as REPORT
+from ..analysis.report_schema import NAME as REPORT
 from ..job.stacks import label
-from ..output.listing import Listing
-from ..output.tables import heading, ranks_text
+from ..output.adaptive_table import Listing
+from ..output.table_cells import heading, ranks_text
 from ..terminal.console import console
 from ..terminal.text import harmless, of_ranks
-from ..values.rank_values import RankValues, count, within
+from ..values.rank_span_map import RankValues, count, within
 from .stacks import SCHEMA as STACKS
 
 LARGEST = 1 << 30  # bytes of one file

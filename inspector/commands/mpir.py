@@ -1,4 +1,4 @@
-"""`inspector mpir`: parallel debuggers find the processes of a job whose launcher does not tell them, such as charmrun.
+"""`inspector mpir`: publish a job's processes to parallel debuggers where the launcher does not, as charmrun.
 
 Takes a job; finds its processes on this host, or on all hosts if the launcher answers tools by PMIx. It becomes
 `rankmpir`, which publishes them as MPIR has it. It reads nothing else of the job, and stops nothing.

@@ -24,7 +24,7 @@ from pieglobalsfind.shell.atomic_file import check_place, whole_file
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..job.recorder import is_ending, seconds_of
+from ..job.flight_recorder import is_ending, seconds_of
 from ..job.target_option import explained
 from ..recording.files import FORMS, SUFFIXES
 from ..recording.mpi_time import OUTSIDE, CallTime, call_times
@@ -215,8 +215,8 @@ def show(recorder: Recorder, target: str, times: list[CallTime]) -> None:
     """Print the table of times."""
     from rich.text import Text  # late: not for --json
 
-    from ..output.listing import Listing
-    from ..output.tables import heading
+    from ..output.adaptive_table import Listing
+    from ..output.table_cells import heading
     from ..terminal.console import console
 
     screen = console()

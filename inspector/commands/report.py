@@ -1,4 +1,4 @@
-"""`inspector report`: all of it, of one process, a file of one, or a whole job.
+"""`inspector report`: print the whole report of one process, a file of one, or a job.
 
 Takes the command line's options; prints the report, writes its HTML, and gives an exit status.
 """
@@ -15,13 +15,13 @@ from pathlib import Path
 from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
-from ..analysis.judge import verdict_of
+from ..analysis.judge_job import verdict_of
 from ..analysis.report import Report, as_json
 from ..analysis.verdict import Verdict
-from ..collect import command, whole_job
+from ..collect import mpi_option, whole_job
 from ..job.reading import add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
-from ..output.render import print_report
+from ..output.report_text import print_report
 from ..terminal.console import console
 
 
@@ -33,7 +33,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
     add_target(parser)
-    command.add_to(parser)
+    mpi_option.add_to(parser)
     parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     add_way(parser)
@@ -51,8 +51,8 @@ def _write_html(findings: whole_job.Findings, report: Report, verdict: Verdict, 
 def _run_report(options: argparse.Namespace) -> int:
     if options.html is not None:
         check_place(Path(options.html), "name another file by --html")
-    if command.is_collector(options):
-        return command.guarded(lambda: _run_collector(options))
+    if mpi_option.is_collector(options):
+        return mpi_option.guarded(lambda: _run_collector(options))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         findings = whole_job.read_members(members, way_of(options), bool(options.html))
@@ -73,7 +73,7 @@ def _run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors  # late: only this needs them
 
     reading = whole_job.reading_of_report(options.job or "", bool(options.html))
-    with collectors.gathered(reading, command.timeout_of(options)) as gathered:
+    with collectors.gathered(reading, mpi_option.timeout_of(options)) as gathered:
         if gathered.findings is None:
             return 0
         report = whole_job.finished(gathered.findings, gathered.name, gathered.count)

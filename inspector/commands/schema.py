@@ -45,7 +45,7 @@ def schema_of(name: str) -> dict[str, Any]:
         return schemas.read(name)
     if name not in names():
         raise UsageError(f"{name!r} has no schema", f"these have one: {', '.join(names())}")
-    from ..analysis.schema import SCHEMA, part_schema  # late: it needs all parts of a report
+    from ..analysis.report_schema import SCHEMA, part_schema  # late: it needs all parts of a report
 
     if name == MERGE:  # it prints what it was given: stacks, or a report
         return {"$schema": DRAFT, "title": "inspector merge", "anyOf": [schemas.read("stacks"), SCHEMA]}

@@ -20,9 +20,9 @@ from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
 from ..job.target_option import add_target, job_named
-from ..serve import endpoint, instructions
+from ..serve import endpoint, how_to_connect
 from ..serve.control.controlled_job import ControlledJob
-from ..serve.ranks.source import ServedJob, source_of_members, source_of_one
+from ..serve.ranks.served_job import ServedJob, source_of_members, source_of_one
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions
 
@@ -109,7 +109,7 @@ def listen(server: Server, options: argparse.Namespace, port: Optional[int], all
         number = listener.getsockname()[1]
         address = f"{endpoint.HOST}:{number}"
     with listener, cleanup_on_signal(lambda: remove(path)):
-        print("\n".join(instructions.lines(address, bool(path), allowed)), flush=True)
+        print("\n".join(how_to_connect.lines(address, bool(path), allowed)), flush=True)
         try:
             server.serve_many(listener, number)
         finally:

@@ -22,14 +22,14 @@ from pieglobalsfind.shell.atomic_file import whole_folder
 from pieglobalsfind.targets.write_snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
-from ..job import discovery
+from ..job import memory_to_find_ranks
 from ..job.job import Job, Subject, say_warnings, subject_of
-from ..job.memory import data_segments
+from ..job.rank_data import data_segments
 from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
-from ..pointers.allocator import is_libc, ranges_of_ranks
 from ..pointers.libc_heap import mappings_of_libc
+from ..pointers.malloc_owner import is_libc, ranges_of_ranks
 from ..terminal import progress
 from ..terminal.console import console
 from ..terminal.progress import through
@@ -95,7 +95,7 @@ def _is_with_data(options: argparse.Namespace) -> bool:
 def write_process(job: Job, memory: str, file: str) -> tuple[Job, Written]:
     """Write the file of one process."""
     tell = progress.of_bytes("snapshot")
-    register_places = list(discovery.places(job))  # of the pause alone: it leads from word to word
+    register_places = list(memory_to_find_ranks.places(job))  # of the pause alone: it leads from word to word
     return job, write(job.bulk.target, [*register_places, *regions(job.bulk, memory)], job.taken, file, tell)
 
 

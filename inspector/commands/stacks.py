@@ -19,15 +19,15 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.stacks import call_tree
 
-from ..collect import command
+from ..collect import mpi_option
 from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.stacks import GroupedStacks, Stacks, label, read, read_one
 from ..job.target_option import add_target, job_named
+from ..terminal.renamed_option import RenamedOption
 from ..terminal.text import harmless, of_ranks
-from .renamed_option import RenamedOption
 
 if TYPE_CHECKING:
     from pieglobalsfind.jobs.members import Members
@@ -44,7 +44,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target"
     add_target(parser)
-    command.add_to(parser)
+    mpi_option.add_to(parser)
     add_rank_option(parser)
     parser.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
     add_way(parser)
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
     chosen = rankset.parse(options.rank)
-    if command.is_collector(options):
-        return command.guarded(lambda: _run_collector(options, chosen))
+    if mpi_option.is_collector(options):
+        return mpi_option.guarded(lambda: _run_collector(options, chosen))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         subject, stacks = read_members(members, way_of(options), chosen, options.runtime)
@@ -84,7 +84,7 @@ def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
     from ..collect import collectors, job_stacks  # late: only this needs them
 
     reading = job_stacks.reading(options.job or "", chosen, options.runtime)
-    with collectors.gathered(reading, command.timeout_of(options)) as gathered:
+    with collectors.gathered(reading, mpi_option.timeout_of(options)) as gathered:
         if gathered.findings is None:
             return 0
         subject, stacks = gathered.findings.finished(gathered.name, gathered.count)
@@ -115,7 +115,7 @@ def _run_recorder(options: argparse.Namespace) -> int:
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and at least one file to keep", "-o DIR --keep 6")
-    from ..job.recorder import record, seconds_of  # late: not for one look
+    from ..job.flight_recorder import record, seconds_of  # late: not for one look
 
     every = seconds_of(options.every, "--every")
     chosen = rankset.parse(options.rank)
@@ -180,7 +180,7 @@ def show(subject: Subject, stacks: GroupedStacks, lines: Iterator[str]) -> None:
     """Print stacks as text."""
     from rich.text import Text  # late: not for --json, nor for --folded
 
-    from ..output.how import print_how
+    from ..output.provenance import print_how
     from ..terminal.console import console
 
     screen = console()

@@ -21,7 +21,7 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.confirmed_waits import waits_of
 from ..analysis.wait_graph import Collective, Waits
-from ..collect import command
+from ..collect import mpi_option
 from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of, with_waiting_calls
 from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
@@ -42,7 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 no rank waits, 2 bad call or unreadable target"
     add_target(parser)
-    command.add_to(parser)
+    mpi_option.add_to(parser)
     add_way(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
@@ -53,8 +53,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run `inspector waits`; returns the exit status."""
-    if command.is_collector(options):
-        return command.guarded(lambda: _run_collector(options))
+    if mpi_option.is_collector(options):
+        return mpi_option.guarded(lambda: _run_collector(options))
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         subject, waits = read_members(members, way_of(options))
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, whole_job  # late: only this needs them
 
-    with collectors.gathered(whole_job.reading_of_waits(options.job or ""), command.timeout_of(options)) as gathered:
+    with collectors.gathered(whole_job.reading_of_waits(options.job or ""), mpi_option.timeout_of(options)) as gathered:
         if gathered.findings is None:
             return 0
         report = whole_job.finished(gathered.findings, gathered.name, gathered.count)
@@ -127,9 +127,9 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
     """Print waits as text."""
     from rich.text import Text  # late: not for --json
 
-    from ..output.how import print_how
-    from ..output.listing import Listing
-    from ..output.tables import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_cell
+    from ..output.adaptive_table import Listing
+    from ..output.provenance import print_how
+    from ..output.table_cells import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_cell
     from ..terminal.console import console
 
     screen = console(only_tables)

@@ -14,8 +14,8 @@ import sys
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
+from ..job.flight_recorder import seconds_of
 from ..job.reading import Way
-from ..job.recorder import seconds_of
 from ..terminal import progress
 from ..terminal.restore import FULL_SCREEN, Drawn
 from ..watch.lookout import look

@@ -20,13 +20,13 @@ from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import Span
 from pieglobalsfind.stacks.call_tree import Call
 
-from ..analysis.globals import read_globals
+from ..analysis.read_globals import read_globals
 from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.reading import add_way, read_target, way_of
 from ..job.stacks import Stacks, label, read_one
-from ..output.how import print_how
-from ..output.listing import Listing
-from ..output.tables import heading
+from ..output.adaptive_table import Listing
+from ..output.provenance import print_how
+from ..output.table_cells import heading
 from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless

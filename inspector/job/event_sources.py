@@ -22,7 +22,7 @@ from pieglobalsfind.errors import RanklensError, RegistryError, TargetError
 from pieglobalsfind.jobs.members import JobMember
 from pieglobalsfind.target import Target
 
-from .recorder import is_running
+from .flight_recorder import is_running
 
 HINTS = {"AMPI": "link the hook module into it (docs/ampi.md)"}  # by runtime: how to get a registry
 OLDEST = 3  # rounds that an event is held back for earlier ones at most

@@ -1,4 +1,4 @@
-"""The processes of a whole job, all at one moment: where `--job` is read.
+"""Read all processes of a job at one moment, for `--job`.
 
 Takes the members that `pieglobalsfind.jobs.members` has found and what is to be read of each; gives what was read, and
 which process describes a rank that several know. What can't be read is named, and the rest is shown without it.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Optional
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, UsageError
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.procfs import is_folder
+from pieglobalsfind.targets.refuse_charm_checkpoint import check_is_none
 
 if TYPE_CHECKING:
     from pieglobalsfind.jobs.members import Members

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.ampi.balancer import read_balancer
-from pieglobalsfind.decoders.registry.load import ProcessLoad, by_rank, plus, read_load
-from pieglobalsfind.decoders.registry.load import RankLoad as CountedRank
+from pieglobalsfind.decoders.registry.load_counts import ProcessLoad, by_rank, plus, read_load
+from pieglobalsfind.decoders.registry.load_counts import RankLoad as CountedRank
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import strength
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank

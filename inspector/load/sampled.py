@@ -15,7 +15,7 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, Absent
 from pieglobalsfind.session.sampler import Sampler
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..job.recorder import is_ending
+from ..job.flight_recorder import is_ending
 from ..recording.pace import Pace
 from .loads import SAMPLED, ElementLoad, Loads, Place, RankLoad
 from .processor_time import processor_seconds

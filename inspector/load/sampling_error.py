@@ -1,4 +1,4 @@
-"""What looks tell of a share of time: of so many independent ones, in how many a rank ran. It holds 95 times in 100."""
+"""Compute how far a sampled share of time may be off, with 95 % confidence."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from pieglobalsfind.ranks.rankset import compact
-from pieglobalsfind.values.statistics import sparkline
+from pieglobalsfind.values.rank_statistics import sparkline
 
 from ..terminal.text import byte_count, declared, harmless, shortened
-from .listing import Listing
-from .tables import has_records, heading, only_tables, ranks_text
+from .adaptive_table import Listing
+from .table_cells import has_records, heading, only_tables, ranks_text
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.global_values import Globals, GlobalValues

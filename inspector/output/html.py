@@ -33,8 +33,8 @@ from ..terminal.text import byte_count, declared, harmless, of_ranks
 from .global_tables import left_out, value_rows
 from .load_tables import RANK_COLUMNS, RankCells, sentences
 from .rank_tables import rank_row
-from .render import summary
-from .tables import MOST_RANK_ROWS, by_cells, range_text, ranks_text
+from .report_text import summary
+from .table_cells import MOST_RANK_ROWS, by_cells, range_text, ranks_text
 from .wait_chains import chains
 from .wait_picture import WaitDrawing, drawing, picture
 

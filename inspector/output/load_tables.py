@@ -18,8 +18,8 @@ from ..load.balance import Proposal
 from ..load.loads import SAMPLED, ElementLoad, Loads, Matrix, Place, RankLoad, Traffic, measured, received_by, sent_by
 from ..load.sampling_error import surely_exceeds
 from ..terminal.text import byte_count, harmless, of_ranks
-from .listing import Listing
-from .tables import has_records, heading
+from .adaptive_table import Listing
+from .table_cells import has_records, heading
 
 MOST_ROWS = 40  # ranks on a terminal; the busiest
 MOST_MATRIX = 16  # ranks whose messages are a matrix

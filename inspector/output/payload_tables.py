@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ..analysis.payload import CATEGORIES, Payload
 from ..terminal.text import byte_count, harmless, of_ranks
-from .listing import Listing
-from .tables import by_cells, heading, print_sizes, ranks_cell, ranks_text
+from .adaptive_table import Listing
+from .table_cells import by_cells, heading, print_sizes, ranks_cell, ranks_text
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.migration_cost import Network, WhatIf

@@ -10,8 +10,8 @@ from rich.text import Text
 from pieglobalsfind.model import Absent
 
 from ..terminal.text import harmless, of_ranks
-from .listing import Listing
-from .tables import WIDE, has_records, heading, ranks_cell, ranks_text
+from .adaptive_table import Listing
+from .table_cells import WIDE, has_records, heading, ranks_cell, ranks_text
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..pointers.findings import Audit, PointerFinding

@@ -13,8 +13,8 @@ from pieglobalsfind.model import Absent, Rank, Waiting
 from ..analysis.payload import CATEGORIES
 from ..analysis.rank_memory import Holding
 from ..terminal.text import byte_count, harmless, of_ranks
-from .listing import Listing
-from .tables import (
+from .adaptive_table import Listing
+from .table_cells import (
     MOST_RANK_ROWS,
     by_cells,
     has_records,

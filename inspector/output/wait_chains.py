@@ -1,4 +1,4 @@
-"""Which ranks wait for which, many ranks in one line: those whose waits have one form stand together.
+"""Group ranks that wait in the same way, so that one line shows the waits of many.
 
 Takes a rank table and its waits; gives links, roots first. Ranks in a cycle are the roots of what waits for them, and
 come first of all. It reads no target.

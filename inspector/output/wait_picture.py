@@ -13,7 +13,7 @@ from pieglobalsfind.model import RankTable
 
 from ..analysis.wait_graph import Waits
 from ..terminal.text import harmless, of_ranks
-from .tables import ranks_text
+from .table_cells import ranks_text
 from .wait_chains import Chains
 
 MOST_SINGLE = 24  # ranks that have a box each

@@ -1,7 +1,7 @@
 """The pointer audit: which words of a rank's image were rewritten, which rightly, and which pointers were forgotten.
 
 Takes a `Job`; compares each copy with its original (comparison.py), then looks through what else a rank has of its own
-(own_memory.py).
+(heap_and_stack_pointers.py).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pieglobalsfind.model import Absent
 
 from ..job.job import Job
-from ..job.memory import LARGEST_PIECE
+from ..job.rank_data import LARGEST_PIECE
 from ..terminal.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, PointerFinding
-from .originals import Originals
-from .own_memory import OwnMemory
+from .heap_and_stack_pointers import OwnMemory
+from .original_data import Originals
 
 
 def audit_pointers(job: Job, everything: bool = False) -> Audit:

@@ -15,9 +15,9 @@ from pieglobalsfind.model import Absent, Rank, Rebase, Redirect
 from pieglobalsfind.ranks.variable_address import has_copy
 from pieglobalsfind.targets.ranges import merged
 
-from .evidence import MANGLED, PROVEN, Ground
 from .findings import HEAP, PointerFinding, right_value, verdict_of
-from .originals import Originals, ScannedPart, held_in, read_or_nothing
+from .object_evidence import MANGLED, PROVEN, Ground
+from .original_data import Originals, ScannedPart, held_in, read_or_nothing
 from .words import BLOCK, WORD, Ranges, changed_pieces, is_past_end, words_in
 
 EXACT = "exact"  # the rewrite mode that goes by relocations alone

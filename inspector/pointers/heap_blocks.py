@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Optional
 
-from .reach import AllocatedRegion
+from .typed_heap_objects import AllocatedRegion
 
 UNIT = 16
 HEADER = 16  # bytes before what a block's owner has

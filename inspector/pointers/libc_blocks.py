@@ -16,7 +16,7 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target
 
-from .reach import AllocatedRegion
+from .typed_heap_objects import AllocatedRegion
 
 UNIT, HEADER, BORROWED = 16, 16, 8  # bytes: of sizes, before what a block's owner has, of the next block's header
 BEFORE_IS_USED, IS_MAPPED, OF_THREAD, FLAGS = 1, 2, 4, 7

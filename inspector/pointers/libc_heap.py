@@ -18,7 +18,7 @@ from pieglobalsfind.targets.ranges import merged
 
 from ..terminal.progress import begin, through
 from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, WalkSpan, chain_of
-from .reach import AllocatedRegion
+from .typed_heap_objects import AllocatedRegion
 
 THREAD_HEAP = 1 << 26  # HEAP_MAX_SIZE
 FIRST = range(0x20, 0xA00, UNIT)  # where a thread's first block may be: after heap_info, and malloc_state

@@ -1,6 +1,7 @@
-"""How a program's code names thread-local variables (x86-64: ELF Handling For Thread-Local Storage, 4.1.6, 4.4).
+"""Find the words by which a program's code reaches its thread-local variables, and which variable each means.
 
 Takes an ELF file; gives a place for each variable as if there were one block, at `BLOCK`, where no file has anything.
+Source: ELF Handling For Thread-Local Storage, 4.1.6 and 4.4 (x86-64).
 """
 
 from __future__ import annotations

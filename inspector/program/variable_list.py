@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Base, Enum, MemberPointer, Pointer, TypeTable, Variable
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.model import Absent

@@ -1,6 +1,6 @@
 """The forms of JSON that commands print, as JSON Schema (draft 2020-12): one file for each command beside this module.
 
-It imports nothing of the inspector; the report's form, and those of its parts, are made by `analysis.schema`.
+It imports nothing of the inspector; the report's form, and those of its parts, are made by `analysis.report_schema`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from typing import Optional
 
 from . import dispatch
 from .framing import ACCEPTED, REFUSED, Damaged, Event, Interrupt, Packet, ProtocolError, SendAgain, Splitter, framed
-from .packets import control_packets, stops
-from .packets.stops import Replies
+from .packets import control_packets, stop_and_resume_packets
+from .packets.stop_and_resume_packets import Replies
 from .session import ServeSession
 
 CHUNK = 1 << 16
@@ -83,7 +83,7 @@ class ClientChannel:
 
     def job_ended(self) -> None:
         """Tell a client that waits for the job."""
-        self._send(stops.job_ended(self.session))
+        self._send(stop_and_resume_packets.job_ended(self.session))
 
     def _send(self, replies: Replies) -> None:
         for reply in replies:

@@ -10,40 +10,47 @@ from collections.abc import Callable
 
 from pieglobalsfind.errors import RanklensError
 
-from .packets import control_packets, file_packets, lldb_packets, memory_packets, queries, stops
-from .packets.stops import Replies
+from .packets import (
+    control_packets,
+    file_packets,
+    lldb_packets,
+    query_packets,
+    register_and_memory_packets,
+    stop_and_resume_packets,
+)
+from .packets.stop_and_resume_packets import Replies
 from .session import FAILED, UNSUPPORTED, ServeSession
 
 Handler = Callable[[ServeSession, bytes], bytes]
 
 HANDLERS: dict[bytes, Handler] = {
-    b"!": queries.extended,
-    b"?": stops.why_stopped,
-    b"D": queries.detach,
-    b"H": queries.select,
-    b"T": queries.is_alive,
-    b"g": memory_packets.all_registers,
-    b"p": memory_packets.one_register,
-    b"G": memory_packets.write_registers,
-    b"P": memory_packets.write_registers,
-    b"m": memory_packets.read,
-    b"x": memory_packets.read_binary,
-    b"M": memory_packets.write,
-    b"X": memory_packets.write_binary,
-    b"Z": stops.breakpoint_packet,
-    b"z": stops.remove_breakpoint,
-    b"vAttach;": queries.attach,
-    b"vCont?": stops.v_cont_query,
-    b"vKill": stops.refuse_kill,
-    b"qSupported": queries.supported,
-    b"QStartNoAckMode": queries.no_acknowledgement,
-    b"qC": queries.current,
-    b"qAttached": queries.is_attached,
-    b"qfThreadInfo": queries.first_threads,
-    b"qsThreadInfo": queries.more_threads,
-    b"qThreadExtraInfo": queries.thread_state,
-    b"qGetTLSAddr:": queries.thread_local_address,
-    b"qXfer:": queries.transfer,
+    b"!": query_packets.extended,
+    b"?": stop_and_resume_packets.why_stopped,
+    b"D": query_packets.detach,
+    b"H": query_packets.select,
+    b"T": query_packets.is_alive,
+    b"g": register_and_memory_packets.all_registers,
+    b"p": register_and_memory_packets.one_register,
+    b"G": register_and_memory_packets.write_registers,
+    b"P": register_and_memory_packets.write_registers,
+    b"m": register_and_memory_packets.read,
+    b"x": register_and_memory_packets.read_binary,
+    b"M": register_and_memory_packets.write,
+    b"X": register_and_memory_packets.write_binary,
+    b"Z": stop_and_resume_packets.breakpoint_packet,
+    b"z": stop_and_resume_packets.remove_breakpoint,
+    b"vAttach;": query_packets.attach,
+    b"vCont?": stop_and_resume_packets.v_cont_query,
+    b"vKill": stop_and_resume_packets.refuse_kill,
+    b"qSupported": query_packets.supported,
+    b"QStartNoAckMode": query_packets.no_acknowledgement,
+    b"qC": query_packets.current,
+    b"qAttached": query_packets.is_attached,
+    b"qfThreadInfo": query_packets.first_threads,
+    b"qsThreadInfo": query_packets.more_threads,
+    b"qThreadExtraInfo": query_packets.thread_state,
+    b"qGetTLSAddr:": query_packets.thread_local_address,
+    b"qXfer:": query_packets.transfer,
     b"vFile:setfs:": file_packets.set_file_system,
     b"vFile:open:": file_packets.open_file,
     b"vFile:pread:": file_packets.read,
@@ -62,11 +69,11 @@ HANDLERS: dict[bytes, Handler] = {
     b"qMemoryRegionInfo:": lldb_packets.memory_region,
 }
 RESUMING: dict[bytes, Callable[[ServeSession, bytes], Replies]] = {
-    b"c": stops.resume,
-    b"C": stops.resume,
-    b"s": stops.step,
-    b"S": stops.step,
-    b"vCont;": stops.v_cont,
+    b"c": stop_and_resume_packets.resume,
+    b"C": stop_and_resume_packets.resume,
+    b"s": stop_and_resume_packets.step,
+    b"S": stop_and_resume_packets.step,
+    b"vCont;": stop_and_resume_packets.v_cont,
 }
 # What these mean instead where the debugger controls ranks.
 CONTROLLING: dict[bytes, Handler] = {
@@ -113,7 +120,7 @@ def interrupted(session: ServeSession) -> Replies:
     """What to send for Ctrl-C."""
     if session.allowed.control:
         return control_packets.interrupted(session)
-    return stops.interrupted(session)
+    return stop_and_resume_packets.interrupted(session)
 
 
 def _name(content: bytes) -> bytes:

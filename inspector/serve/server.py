@@ -16,7 +16,7 @@ from typing import Optional
 
 from .channel import CHUNK, ClientChannel
 from .endpoint import is_allowed
-from .ranks.source import ServedJob, ended_descriptor
+from .ranks.served_job import ServedJob, ended_descriptor
 from .session import Permissions, ServeSession
 
 MOST_CLIENTS = 64

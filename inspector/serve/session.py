@@ -17,8 +17,8 @@ from pieglobalsfind.model import RUNNING
 
 from . import framing
 from .ranks.rank_process import RankProcess
-from .ranks.source import Moment, ServedJob
-from .ranks.thread_block import Modules
+from .ranks.served_job import Moment, ServedJob
+from .ranks.thread_control_block import Modules
 
 FIRST_PID = 5_000_000  # above every pid that a Linux kernel gives: debuggers ask their host about smaller ones
 TRAP, INTERRUPTED = 5, 2  # signals, as the protocol numbers them

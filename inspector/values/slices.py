@@ -14,7 +14,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf.types import Array, Dimension, TypeTable, Variable
 from pieglobalsfind.errors import MemoryUnreadable, UsageError
-from pieglobalsfind.values.elements import bare_array, levels, place_of
+from pieglobalsfind.values.element_address import bare_array, levels, place_of
 from pieglobalsfind.values.surroundings import Surroundings
 
 C_FORM = re.compile(r"(?P<name>[^\[\]]+)(?P<parts>(\[\s*-?\d*\s*(:\s*-?\d*\s*)?\])+)$")

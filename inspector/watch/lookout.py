@@ -19,19 +19,19 @@ from pieglobalsfind.ranks import rankset
 
 from ..analysis.confirmed_waits import waits_of
 from ..analysis.crash.crash import crash_of
-from ..analysis.crash.standing import holders
+from ..analysis.crash.unfinished_handler import holders
 from ..analysis.global_values import Globals
-from ..analysis.globals import read_globals
-from ..analysis.judge import places_of, verdict_of
+from ..analysis.judge_job import places_of, verdict_of
 from ..analysis.payload import Payload, read_payload
 from ..analysis.rank_memory import Holding, holdings
+from ..analysis.read_globals import read_globals
 from ..analysis.report import Report
 from ..analysis.verdict import Verdict
 from ..analysis.wait_graph import Waits
 from ..job import stacks
+from ..job.flight_recorder import is_running
 from ..job.job import Job, subject_of, with_waiting_calls
 from ..job.reading import Way, read_quietly
-from ..job.recorder import is_running
 from ..job.stacks import Stacks
 from ..load.counted import load_of
 from ..load.loads import Loads

@@ -22,7 +22,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from ..job.reading import Way
-from ..output.render import job_summary, verdict_style
+from ..output.report_text import job_summary, verdict_style
 from ..terminal.text import harmless
 from .lookout import Look, Lookout
 from .tables import RANKS, VIEWS, Row, WatchTable, arranged, opened, sheet

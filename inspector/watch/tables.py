@@ -22,7 +22,7 @@ from ..analysis.rank_memory import Holding
 from ..job.stacks import Stacks, label
 from ..load.loads import between
 from ..output.load_tables import RANK_COLUMNS, RankCells
-from ..output.tables import ranks_text, size_text
+from ..output.table_cells import ranks_text, size_text
 from ..output.wait_chains import ChainRoot, chains
 from ..terminal.text import byte_count, declared, harmless
 from .lookout import Look

@@ -11,8 +11,8 @@ from typing import Any, Optional
 
 import lldb
 
-from lldbext.lldb_api.registers import processor_of
-from lldbext.lldb_api.run_lldb import execute
+from lldbext.lldb_api.processor import processor_of
+from lldbext.lldb_api.run_commands import execute
 from lldbext.lldb_api.target import open_process
 from lldbext.selection.session import Session
 from pieglobalsfind.decoders.ampi import events

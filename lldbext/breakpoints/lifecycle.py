@@ -1,4 +1,4 @@
-"""The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
+"""Takes breakpoints out of code before the runtime copies or sends it; then LLDB finds their locations in the copies.
 
 Takes LLDB's breakpoints and the runtime's events (`rank_debug_event`). Every rank's copy is a module to LLDB, so its
 breakpoints have a location in each; what is done here is about time. Before the runtime copies an object no breakpoint
@@ -16,8 +16,8 @@ import lldb
 
 from lldbext.breakpoints import ampi_calls
 from lldbext.lldb_api.own_breakpoints import NAME, ours_of, users_of
-from lldbext.lldb_api.registers import processor_of
-from lldbext.lldb_api.run_lldb import DebuggerError, execute, warnings
+from lldbext.lldb_api.processor import processor_of
+from lldbext.lldb_api.run_commands import DebuggerError, execute, warnings
 from lldbext.lldb_api.target import CORE_PLUGINS
 from lldbext.selection.session import SESSIONS, Session
 from lldbext.threads.thread_ids import NUMBERS, tid_of
@@ -25,7 +25,7 @@ from pieglobalsfind.decoders.ampi import events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 from pieglobalsfind.ranks.variable_address import runs_original
-from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.session.runtime_frames import is_one_file, runtime_path
 
@@ -87,7 +87,7 @@ def settle(session: Session, moment: ProcessView) -> None:
         return  # a module that goes, as the original's does, would take the breakpoint along
     session.settled = True
     _delete_ours(session.target)
-    if shared_memory_ranks.danger(moment, address) is None:
+    if breakpoints_in_shared_memory.danger(moment, address) is None:
         mark(session.target.BreakpointCreateByAddress(address))
     else:
         session.tell_once(f"ranklens: {TASKS}")
@@ -98,13 +98,15 @@ def spare_tasks(session: Session, moment: ProcessView) -> list[str]:
 
     LLDB tells extensions nothing of a breakpoint that is set by `b`: those are looked at when the process stops.
     """
-    if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
+    if not any(map(breakpoints_in_shared_memory.is_task, moment.table.ranks)):
         return []
     lines = []
     for user in users_of(session.process.GetTarget()):
         places = [user.GetLocationAtIndex(index) for index in range(user.GetNumLocations())]
         reasons = [
-            (place, shared_memory_ranks.danger(moment, place.GetLoadAddress())) for place in places if place.IsEnabled()
+            (place, breakpoints_in_shared_memory.danger(moment, place.GetLoadAddress()))
+            for place in places
+            if place.IsEnabled()
         ]
         for place, why in reasons:
             if why is not None:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import lldb
 
 from lldbext.commands import for_editors, rank_break, rank_threads
-from lldbext.lldb_api import bytecode
-from lldbext.lldb_api.run_lldb import sentence_of
+from lldbext.lldb_api import bytecode_cache
+from lldbext.lldb_api.run_commands import sentence_of
 from lldbext.selection.debugger import LldbDebugger
 from pieglobalsfind.debugger.commands import COMMANDS
 from pieglobalsfind.debugger.declare import Command
@@ -34,7 +34,7 @@ class Bound:
             command, rest = resolved(self.word, arguments)
             self._face.be_current()
             self._face.check_is_alive()
-            with bytecode.kept():
+            with bytecode_cache.kept():
                 for text in render(command.run(self._face, rest), self._face.width):
                     result.AppendMessage(text)
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)

@@ -1,4 +1,4 @@
-"""LLDB's own commands, held up for a moment: what they call by name is made the selected rank's first.
+"""Runs before LLDB's own commands and makes names mean the selected rank's variables first.
 
 Takes a debugger; LLDB calls back before it carries out one of the commands named here. LLDB tells extensions nothing of
 `thread select`, so that names would go on meaning the rank that was selected before. A name that is qualified by a
@@ -16,9 +16,9 @@ from typing import Any
 import lldb
 
 from lldbext.commands.refused_commands import GO_ON, refuses
-from lldbext.lldb_api import command_names
-from lldbext.lldb_api.printing import wait_for_printing
-from lldbext.lldb_api.run_lldb import warnings
+from lldbext.lldb_api import commands_that_see_ranks
+from lldbext.lldb_api.run_commands import warnings
+from lldbext.lldb_api.wait_for_printing import wait_for_printing
 from lldbext.selection.debugger import LldbDebugger
 from lldbext.selection.selection import Selection
 from lldbext.selection.session import SESSIONS, Session
@@ -45,7 +45,7 @@ QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 def hold_up(debugger: Any) -> None:
     """Be called before every command that may look at ranks."""
     interpreter = debugger.GetCommandInterpreter()
-    names = command_names.seeing(interpreter)
+    names = commands_that_see_ranks.seeing(interpreter)
     for command in dict.fromkeys((*names, *BY_NAME, *AFTER_PRINTING)):
         before = callback(debugger, command) if command in BY_NAME else waiting(debugger, command)
         interpreter.SetCommandOverrideCallback(command, before)

@@ -14,7 +14,7 @@ from typing import Any, Optional
 import lldb
 
 from lldbext.breakpoints import lifecycle
-from lldbext.lldb_api.run_lldb import execute, warnings
+from lldbext.lldb_api.run_commands import execute, warnings
 from lldbext.selection.debugger import LldbDebugger, evaluated
 from lldbext.selection.session import SESSIONS, Session
 from pieglobalsfind.debugger import breakpoint_arguments

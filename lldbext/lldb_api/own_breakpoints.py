@@ -1,4 +1,4 @@
-"""Which breakpoints are ours, and that LLDB says nothing of the places that they get.
+"""Tells our breakpoints from the user's, and keeps LLDB from reporting locations added to ours.
 
 Takes LLDB's target. LLDB prints "1 location added to breakpoint 2" whenever a module comes, and ranks' modules come
 at every selection. It has to report users' own breakpoints, to front ends too: with any of these, it

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import lldb
 
-from lldbext.lldb_api.remote import RemoteProcess, is_held_here, read_memory
+from lldbext.lldb_api.remote_target import RemoteProcess, is_held_here, read_memory
 from pieglobalsfind.elf.file import ET_CORE, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.memory_map import ProcMaps

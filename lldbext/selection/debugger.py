@@ -16,12 +16,12 @@ from typing import Any, Optional, Union
 
 import lldb
 
-from lldbext.lldb_api import values
-from lldbext.lldb_api.class_results import as_declared, may_lose_members
-from lldbext.lldb_api.printing import wait_for_printing
-from lldbext.lldb_api.run_lldb import DebuggerError, bare, execute, version
+from lldbext.lldb_api import value_text
+from lldbext.lldb_api.reread_class_values import as_declared, may_lose_members
+from lldbext.lldb_api.run_commands import DebuggerError, bare, execute, version
 from lldbext.lldb_api.target import StoppedProcess, open_process
-from lldbext.selection import frame as frames
+from lldbext.lldb_api.wait_for_printing import wait_for_printing
+from lldbext.selection import frame_description
 from lldbext.selection.lost_frames import described, hidden
 from lldbext.selection.many_ranks import ManyRanks
 from lldbext.selection.selection import Selection, pc_of
@@ -141,7 +141,7 @@ class LldbDebugger:
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
-        session, most = self.session(), limit or frames.MOST_FRAMES
+        session, most = self.session(), limit or frame_description.MOST_FRAMES
         unwound = list(itertools.islice(self.selection().frames(rank), most))
         lost = [activation for activation in unwound if isinstance(activation, Activation)]
         inner = list(session.describer_of(session.moment()).described(unwound[: len(unwound) - len(lost)], variables))
@@ -164,7 +164,7 @@ class LldbDebugger:
             return call.function + (f" at {Path(call.file).name}:{call.line}" if call.line else "")
         line = frame.GetLineEntry()
         place = f" at {line.GetFileSpec().GetFilename()}:{line.GetLine()}" if line.IsValid() and line.GetLine() else ""
-        return (frames.function_name(frame) or "??") + place
+        return (frame_description.function_name(frame) or "??") + place
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return an expression's value in a rank's own frame."""
@@ -180,8 +180,8 @@ class LldbDebugger:
                 value = evaluated(where, expression)
                 if isinstance(value, Absent):
                     return value
-                return ExpressionValue(values.text(value, form), lvalue_address(where, expression, value))
-        return ExpressionValue(values.text(value, form), lvalue_address(frame, expression, value))
+                return ExpressionValue(value_text.text(value, form), lvalue_address(where, expression, value))
+        return ExpressionValue(value_text.text(value, form), lvalue_address(frame, expression, value))
 
     def value_at(self, rank: int, expression: str, address: int, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return what lies at an address, as a value of an expression's type."""
@@ -191,7 +191,7 @@ class LldbDebugger:
             if isinstance(value_there, Absent):
                 return value_there
             value = target.CreateValueFromAddress("value", lldb.SBAddress(address, target), value_there.GetType())
-            return ExpressionValue(values.text(value, form), address)
+            return ExpressionValue(value_text.text(value, form), address)
 
     def values(
         self, numbers: Sequence[int], expression: str, form: str = ""

@@ -1,4 +1,4 @@
-"""The frames of a rank that LLDB takes wrongly, or does not come to.
+"""Replaces frames of a rank that LLDB unwinds wrongly or not at all by libdw's.
 
 A compiler may split a function. LLDB 19 takes all that lies between the parts for that function, and unwinds it by that
 function's rules, once it has walked through it on any thread. Its stacks end then, leave out callers, or have frames

@@ -1,4 +1,4 @@
-"""A variable in many suspended ranks without LLDB's frames of each.
+"""Reads a variable in many suspended ranks without having LLDB make frames for each.
 
 Takes ranks and an expression; gives the values that are provably those of LLDB in each rank, and leaves out all others.
 LLDB finds the variable in one rank of those that are at the same place. In each other rank it is read at that rank's
@@ -14,10 +14,10 @@ from typing import Any, Optional, Protocol, Union
 
 import lldb
 
-from lldbext.lldb_api import values
+from lldbext.lldb_api import value_text
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.printed_addresses import Addresses, named
-from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
+from pieglobalsfind.debugger.variable_in_other_ranks import InObject, SameVariable, UserFrame
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
@@ -72,7 +72,7 @@ class ManyRanks:
         is_static = whole.GetValueType() in STATIC
         if variable is None or isinstance(variable, InObject) != is_static or address == lldb.LLDB_INVALID_ADDRESS:
             return {}
-        expected = ExpressionValue(values.text(part, form), address)
+        expected = ExpressionValue(value_text.text(part, form), address)
         if self._at(part, address, form) != expected:
             return {}
         by_rank = {first.rank.rank: expected}
@@ -88,14 +88,14 @@ class ManyRanks:
     def _name_after(self, address: int) -> str:
         """What stands after an address of which LLDB has the symbols."""
         if address not in self._names:
-            self._names[address] = values.symbolic(self._target, address).removeprefix(f"{address:#x}")
+            self._names[address] = value_text.symbolic(self._target, address).removeprefix(f"{address:#x}")
         return self._names[address]
 
     def _at(self, like: Any, address: int, form: str) -> ExpressionValue:
         """What lies at an address, as a value of another one's type."""
         place = lldb.SBAddress(address, self._target)
         value = self._target.CreateValueFromAddress(str(like.GetName()), place, like.GetType())
-        return ExpressionValue(values.text(value, form), address)
+        return ExpressionValue(value_text.text(value, form), address)
 
 
 def part_of(value: Any, parts: str) -> Optional[Any]:

@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Optional
 
-from lldbext.lldb_api.remote import RemoteProcess, lends_memory
+from lldbext.lldb_api.remote_target import RemoteProcess, lends_memory
 from lldbext.lldb_api.target import check_is_held, open_process
-from lldbext.selection.frame import Describer
+from lldbext.selection.frame_description import Describer
 from lldbext.symbols.modules import Modules
-from lldbext.threads.kernel_threads import KernelThreads
+from lldbext.threads.kernel_stop_reasons import KernelThreads
 from lldbext.threads.thread_breakpoints import ThreadBreakpoints
 from lldbext.threads.thread_ids import rank_of_tid
 from pieglobalsfind.decoders import decode
@@ -28,7 +28,7 @@ from pieglobalsfind.session.process_view import ProcessView
 
 MOST_THREADS = 64  # ranks up to which all of them become threads
 IN_PASSING = 8  # ranks that become threads together: LLDB asks for every thread's registers when its modules change
-PLUGIN = Path(__file__).resolve().parents[1] / "plugin" / "ranklens_threads.py"
+PLUGIN = Path(__file__).resolve().parents[1] / "plugin" / "ranklens_os_plugin.py"
 SETTING = "target.process.python-os-plugin-path"
 
 

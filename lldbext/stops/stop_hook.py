@@ -12,10 +12,10 @@ import lldb
 
 from lldbext.breakpoints import lifecycle
 from lldbext.lldb_api.own_breakpoints import ours_of
-from lldbext.lldb_api.run_lldb import warnings
+from lldbext.lldb_api.run_commands import warnings
 from lldbext.selection.selection import Selection
 from lldbext.selection.session import SESSIONS, Session
-from lldbext.threads.kernel_threads import stops_any_thread
+from lldbext.threads.kernel_stop_reasons import stops_any_thread
 from lldbext.threads.thread_ids import rank_of_tid
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 from lldbext.breakpoints import lifecycle
-from lldbext.commands import foreign_commands
-from lldbext.lldb_api.registers import processor_of, register_info
-from lldbext.lldb_api.run_lldb import warnings
+from lldbext.commands import other_callers
+from lldbext.lldb_api.processor import processor_of, register_info
+from lldbext.lldb_api.run_commands import warnings
 from lldbext.lldb_api.target import CORE_PLUGINS
 from lldbext.selection.session import SESSIONS, Session
-from lldbext.threads.kernel_threads import Standing
+from lldbext.threads.kernel_stop_reasons import Standing
 from lldbext.threads.thread_ids import tid_of
 from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
@@ -76,7 +76,7 @@ class OperatingSystemPlugIn:
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
         session.follow([rank.rank for rank in running], [rank.rank for rank in waiting])
-        session.knows_all = session.knows_all or foreign_commands.are_there(session.target)
+        session.knows_all = session.knows_all or other_callers.are_there(session.target)
         for rank in (*running, *waiting):
             is_needed = session.knows_all or rank.rank in numbers or rank.rank in session.asked
             if is_needed and rank.rank not in session.passing:
@@ -106,7 +106,7 @@ class OperatingSystemPlugIn:
             return frozenset(places)  # gdbserver reports one stop at a time
         covered = session.kernel_threads.may_be_covered(places)
         if (
-            len(covered) < len(places) and not foreign_commands.ask_by_functions()
+            len(covered) < len(places) and not other_callers.ask_by_functions()
         ):  # who does keeps the thread that stopped
             session.listed = None
         return covered

@@ -16,9 +16,9 @@ from typing import Any, Optional
 import lldb
 
 from lldbext.lldb_api.own_breakpoints import unheard
-from lldbext.symbols import program
-from lldbext.symbols.links import make_folder
-from pieglobalsfind.debugger import rank_debug_file
+from lldbext.symbols import core_libraries
+from lldbext.symbols.link_folders import make_folder
+from pieglobalsfind.debugger import relocated_debug_info
 from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.elf.locate import identity_of, object_path
@@ -46,7 +46,7 @@ class Modules:
     def __init__(self, target: Any) -> None:
         self._target = target
         self._folder: Optional[Path] = None
-        self._apart = rank_debug_file.Apart(make_folder)
+        self._apart = relocated_debug_info.Apart(make_folder)
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[PlacedModule, ...]] = {}
         self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank
@@ -70,7 +70,7 @@ class Modules:
         `names`: its variables are asked for, so it needs its own modules also for objects that it shares with others.
         """
         if not self._made:
-            program.add_missing(self._target, moment)
+            core_libraries.add_missing(self._target, moment)
         wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
         if any(runs_original(moment.rank(rank), elf_object) for elf_object in moment.table.objects):
             self.failures.add(ORIGINAL_IN_USE)
@@ -221,7 +221,7 @@ class Modules:
         return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
 
     def _lies_apart(self, moment: ProcessView, rank: int, elf_object: Object) -> bool:
-        return rank_debug_file.needs(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
+        return relocated_debug_info.needs(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
 
     def _make(self, moment: ProcessView, rank: int, elf_object: Object, folder: str = "") -> Any:
         path = object_path(moment.target, identity_of(elf_object))
@@ -244,7 +244,7 @@ class Modules:
     def _file(self, moment: ProcessView, rank: int, elf_object: Object, path: str) -> str:
         """A file of the rank's own: with its addresses where variables lie apart, else a link."""
         if self._lies_apart(moment, rank, elf_object):
-            instance = rank_debug_file.Instance(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
+            instance = relocated_debug_info.Instance(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
             variables = variable_cache.declared(path, elf_object.build_id).variables
             return self._apart.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
         return self._link(f"rank{rank}", elf_object, path)

@@ -1,4 +1,4 @@
-"""Breakpoints for one thread: LLDB's own, such as those at the end of a step, and the user's.
+"""Lends breakpoints that are for a rank's thread to the kernel thread below it while LLDB asks why that stopped.
 
 Takes an `SBTarget`. What is for a rank's thread is denied to the kernel thread below it, which LLDB asks why it stopped
 (`BreakpointSite::ValidForThisThread`); so it is lent to that one for the time of the question.

@@ -1,4 +1,4 @@
-"""The user's cache: what was worked out from ELF files, kept per build-id.
+"""Keep in the user's cache what was computed from ELF files, by each file's build-id and state.
 
 It imports `shell` and may be imported by everything that reads files.
 """

@@ -1,4 +1,4 @@
-"""How one rank's addresses look to a debugger that has another rank's symbols, and the names that they have.
+"""Add the right names to addresses in text that a debugger printed with another rank's symbols.
 
 Takes two ranks' placements, and texts in which a debugger has printed addresses. Pure.
 """

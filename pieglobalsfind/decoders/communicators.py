@@ -1,4 +1,4 @@
-"""Which ranks of MPI_COMM_WORLD the communicators have in which ranks wait.
+"""Read the members of the communicators in which ranks wait, as ranks of MPI_COMM_WORLD.
 
 Takes a target and its rank table; gives the members of each communicator that a waiting rank publishes, in their order
 in it. What a rank publishes is an address and a count, written without a lock: of a running job they are believed only

@@ -1,4 +1,4 @@
-"""What a registry of a runtime's hook lacks, taken from the runtime's own data where that is to be had.
+"""Complete a hook's registry by the runtime's own data.
 
 Takes a target and the table of its registry; gives the table, completed. What the registry says is replaced only where
 AMPI's hook module knows less of a rank's image: it names no swapped globals, and no thread-local variables of copies.
@@ -34,7 +34,7 @@ def completed(target: Target, table: RankTable) -> RankTable:
 
         table = replace(table, warnings=(*table.warnings, UNKNOWN.format(STRIPPED)))
     if table.runtime.startswith("AMPI"):
-        from pieglobalsfind.decoders.ampi.lost_privatization import as_used
+        from pieglobalsfind.decoders.ampi.unprivatized_variables import as_used
 
         table = as_used(target, table)
     return with_running(table, target.threads())

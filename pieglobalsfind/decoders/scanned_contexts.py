@@ -1,4 +1,4 @@
-"""Where suspended ranks have saved their registers, where nothing but copies tells of ranks.
+"""Find the saved registers of suspended ranks of which only copies are known.
 
 Takes a target that stands still; gives contexts that the runtime itself names. In a rank's stack many places look like
 saved registers and lead to its main function, nearly all of them from calls that have returned. A word outside

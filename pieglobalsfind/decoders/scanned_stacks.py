@@ -1,4 +1,4 @@
-"""The stacks of ranks, where nothing but copies tells of ranks.
+"""Find the stacks of ranks of which only copies are known.
 
 Takes a table of copies and a target that stands still. A stack that returns into one rank's code alone is that rank's:
 only that rank's functions are called there. Kernel threads lead to the stacks of ranks that run, contexts that the
@@ -21,7 +21,7 @@ from pieglobalsfind.decoders.scanned_contexts import suspended
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Absent, RankTable, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_or_none
-from pieglobalsfind.targets.pausing import NEAR
+from pieglobalsfind.targets.stop_and_copy import NEAR
 
 Code = list[tuple[int, int, int]]  # ascending: where the code of a copy begins and ends, and the rank's index
 

@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
-from pieglobalsfind.cache.build_id_cache import state_of
-from pieglobalsfind.cache.call_cache import CallAt as CallAt
-from pieglobalsfind.cache.call_cache import CallCache
-from pieglobalsfind.cache.call_cache import Rules as Rules
+from pieglobalsfind.cache.call_frame_cache import CallAt as CallAt
+from pieglobalsfind.cache.call_frame_cache import CallCache
+from pieglobalsfind.cache.call_frame_cache import Rules as Rules
+from pieglobalsfind.cache.elf_file_cache import state_of
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.libdw.bindings import Die, Operation
 from pieglobalsfind.dwarf.libdw.die_reader import Reader

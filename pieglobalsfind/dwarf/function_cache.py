@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.cache.build_id_cache import FileState, load, store
+from pieglobalsfind.cache.elf_file_cache import FileState, load, store
 
 KIND = "functions-1-"  # changes with the form of what is stored, and with what it says
 

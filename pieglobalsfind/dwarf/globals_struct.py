@@ -1,4 +1,4 @@
-"""The type of a struct that holds a program's globals, by its name: a registry tells name and address alone.
+"""Look up by its name the type of the struct that holds a program's globals.
 
 Takes an open file and a name as the program gave it; gives the type with all that it needs, as one variable.
 """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.cache.build_id_cache import FileState
+from pieglobalsfind.cache.elf_file_cache import FileState
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.constants import RECORDS
 from pieglobalsfind.dwarf.function_cache import FunctionRange, keep_functions, kept_functions

@@ -1,4 +1,4 @@
-"""The variables and parameters that a function has at one pc, inlined calls' too: types, and where they are.
+"""List the variables and parameters of the functions at one pc, inlined ones too: their types and locations.
 
 Takes an opened `CodeFile`; gives expressions about p_vaddr's of the file, so they serve all copies of it. It computes
 nothing (stacks/frame_values.py does), and leaves out what is declared further down than the code has come.

@@ -16,7 +16,7 @@ from pieglobalsfind.dwarf.expression import evaluate
 from pieglobalsfind.dwarf.libdw.bindings import Die
 from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.libdw.module import Module
-from pieglobalsfind.dwarf.settle_types import LARGEST_SIZE, MOST_LEVELS, settle
+from pieglobalsfind.dwarf.nested_types import LARGEST_SIZE, MOST_LEVELS, settle
 from pieglobalsfind.dwarf.types import (
     ENCODINGS,
     VOID,

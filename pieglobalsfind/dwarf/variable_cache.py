@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from typing import Any, Optional, Union
 
-from pieglobalsfind.cache.build_id_cache import load, state_of, store
+from pieglobalsfind.cache.elf_file_cache import load, state_of, store
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.types import (

@@ -18,8 +18,8 @@ from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING, Die
 from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.libdw.die_walk import walk
 from pieglobalsfind.dwarf.libdw.module import Module
-from pieglobalsfind.dwarf.names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf.thread_local_symbols import EXTERNAL, ThreadLocalSymbols
+from pieglobalsfind.dwarf.type_names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf.type_reader import (
     RECORDS,
     TypeReader,

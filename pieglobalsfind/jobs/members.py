@@ -20,20 +20,20 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import parse_header, text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
-from pieglobalsfind.jobs import launch
-from pieglobalsfind.jobs.launch import JobPosition
+from pieglobalsfind.jobs import processes_of_launch
 from pieglobalsfind.jobs.processes import HostProcess, descendants, listens, pids, processes, program
+from pieglobalsfind.jobs.processes_of_launch import JobPosition
 from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.procfs import is_folder, no_process
+from pieglobalsfind.targets.refuse_charm_checkpoint import check_is_none
 
 MOST_PROCESSES = 1 << 20
 NUMBER = re.compile("[0-9]{1,7}")
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
-STARTERS = launch.LAUNCHERS | {"rankrun"}
+STARTERS = processes_of_launch.LAUNCHERS | {"rankrun"}
 LARGEST_DESCRIPTION = 1 << 20  # characters
 DESCRIPTION = "job"  # in the folder of a checkpoint or of snapshots: what says that it is whole
 
@@ -236,8 +236,8 @@ def by_launch(pid: int) -> Members:
     """The processes of the launch that `pid` belongs to, or that it is the launcher of."""
     by_pid, place_of = processes(), lru_cache(maxsize=None)(place)
     if pid in by_pid and place_of(pid) is not None:
-        return of_launch(pid, launch.launch_of(pid, by_pid, place_of))
-    launches = [*launch.launches_below(pid, by_pid, place_of), *_elsewhere(pid, by_pid, place_of)]
+        return of_launch(pid, processes_of_launch.launch_of(pid, by_pid, place_of))
+    launches = [*processes_of_launch.launches_below(pid, by_pid, place_of), *_elsewhere(pid, by_pid, place_of)]
     different = list(dict.fromkeys(launches))
     if not different:
         with suppress(NotVirtualizedError):
@@ -250,7 +250,7 @@ def by_launch(pid: int) -> Members:
 
 def _elsewhere(
     pid: int, by_pid: Mapping[int, HostProcess], place_of: Callable[[int], Optional[JobPosition]]
-) -> Iterator[launch.Launch]:
+) -> Iterator[processes_of_launch.Launch]:
     """The launches of charmruns that are not above their processes, as when ssh has started them.
 
     Such a process knows where its charmrun listens.
@@ -261,9 +261,11 @@ def _elsewhere(
         for host_process in by_pid.values()
         if any(_is_charmrun(each, host_process.launch) for each in asked)
     }:
-        first = next((process for process in launch.named(name, by_pid) if place_of(process) is not None), None)
+        first = next(
+            (process for process in processes_of_launch.named(name, by_pid) if place_of(process) is not None), None
+        )
         if first is not None:
-            yield launch.launch_of(first, by_pid, place_of)
+            yield processes_of_launch.launch_of(first, by_pid, place_of)
 
 
 def _is_charmrun(pid: int, name: str) -> bool:
@@ -277,11 +279,11 @@ def _is_charmrun(pid: int, name: str) -> bool:
 def by_name(name: str) -> Optional[Members]:
     """The processes of the launch that their environment names so; None if there is none."""
     by_pid, place_of = processes(), lru_cache(maxsize=None)(place)
-    pid = next((process for process in launch.named(name, by_pid) if place_of(process) is not None), None)
-    return None if pid is None else of_launch(pid, launch.launch_of(pid, by_pid, place_of))
+    pid = next((process for process in processes_of_launch.named(name, by_pid) if place_of(process) is not None), None)
+    return None if pid is None else of_launch(pid, processes_of_launch.launch_of(pid, by_pid, place_of))
 
 
-def of_launch(pid: int, job: launch.Launch) -> Members:
+def of_launch(pid: int, job: processes_of_launch.Launch) -> Members:
     """The members of a launch that a process belongs to."""
     name = f"job {job.name}" if job.name else f"the job of process {pid}" if job.count > 1 else f"process {pid}"
     return with_doubtful(Members(name, tuple(JobMember(*member) for member in job.found), job.count))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf import variable_cache
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Base, Enum, TypeTable, Variable, Variables
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError

@@ -1,4 +1,4 @@
-"""The form of what `inspector serve --control` does to a processor's threads: breakpoints, debug registers, registers.
+"""The form of a processor's control table: its breakpoint instruction, debug registers and kernel registers.
 
 Takes nothing. Apart from the processor's table, which debuggers load. Source: ptrace(2), <sys/user.h>.
 """

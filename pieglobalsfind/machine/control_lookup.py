@@ -1,4 +1,4 @@
-"""Which processors' threads can be controlled."""
+"""Look up the control table of a processor, if its threads can be controlled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processor's table is for an ELF machine."""
+"""Look up the processor's table for an ELF machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layout of the Remote Serial Protocol a processor has; apart from its table, which debuggers load."""
+"""Look up a processor's layout in the Remote Serial Protocol."""
 
 from __future__ import annotations
 

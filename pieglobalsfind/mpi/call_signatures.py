@@ -1,4 +1,4 @@
-"""Which ranks an MPI call waits for by its own arguments, where its runtime publishes no calls.
+"""Read an MPI call's peer, tag and communicator from its arguments, where the runtime publishes no calls.
 
 Takes a rank's stack and the frame of its outermost MPI call; gives the call with peer, tag and communicator, or with
 the reason why one of them is not known. What numbers mean is the runtime's convention.

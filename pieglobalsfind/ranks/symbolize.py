@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Union
 
-from pieglobalsfind.cache import build_id_cache
+from pieglobalsfind.cache import elf_file_cache
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -137,14 +137,14 @@ class FileSymbols:
     def _symbols(self) -> Union[Symbols, Absent]:
         if isinstance(self.path, Absent):
             return self.path
-        file = build_id_cache.state_of(self.path, self._identity.build_id)
-        stored = build_id_cache.load(file, KIND)
+        file = elf_file_cache.state_of(self.path, self._identity.build_id)
+        stored = elf_file_cache.load(file, KIND)
         try:
             return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path, file)
         except ValueError:
             return self._read_symbols(self.path, file)
 
-    def _read_symbols(self, path: str, file: Optional[build_id_cache.FileState]) -> Union[Symbols, Absent]:
+    def _read_symbols(self, path: str, file: Optional[elf_file_cache.FileState]) -> Union[Symbols, Absent]:
         try:
             with ElfFile(path) as elf:
                 place = debug_path(elf) if elf.section(".symtab") is None else None
@@ -155,7 +155,7 @@ class FileSymbols:
                         symbols = read_symbols(elf, debug)
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        build_id_cache.store(file, KIND, symbols.encode())
+        elf_file_cache.store(file, KIND, symbols.encode())
         return symbols
 
     # ---- debug information ----

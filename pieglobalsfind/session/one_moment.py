@@ -25,9 +25,9 @@ from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
-from pieglobalsfind.targets.pausing import pause
 from pieglobalsfind.targets.ranges import Range, merged, without
 from pieglobalsfind.targets.stand_in import RecordedTarget
+from pieglobalsfind.targets.stop_and_copy import pause
 
 Value = TypeVar("Value")
 
@@ -227,7 +227,7 @@ def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:
 
 
 def light_plan(table: RankTable, plan: Plan, places: Sequence[Range]) -> Plan:
-    """What to copy to see the ranks of a table at a later moment (`decoders.same_ranks`), if `plan` found them.
+    """What to copy to see the ranks of a table at a later moment (`decoders.refresh_ranks`), if `plan` found them.
 
     `places` is what that reads beyond the words that lead to threads and contexts.
     """

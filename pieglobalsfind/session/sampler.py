@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.decoders.refresh_ranks import KnownRanks, KnownRecords, known_ranks
 from pieglobalsfind.decoders.running import is_between_ranks
-from pieglobalsfind.decoders.same_ranks import KnownRanks, KnownRecords, known_ranks
 from pieglobalsfind.dwarf.libdw.bindings import library
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, Rank, RankTable
@@ -23,11 +23,11 @@ from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, decode
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path, with_mpi_name
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
-from pieglobalsfind.stacks.stack_marks import StackMarks
+from pieglobalsfind.stacks.unchanged_stacks import StackMarks
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget
-from pieglobalsfind.targets.pausing import Room, pause
+from pieglobalsfind.targets.stop_and_copy import Room, pause
 
 RENEWAL = 2.0  # seconds after which ranks are found again at the earliest, where that takes longer than to read them
 LEAST_BETWEEN = 20  # times as long as finding them took

@@ -1,4 +1,4 @@
-"""The bytes of an argument in one frame of one rank, at the place that debug information gives.
+"""Compute the bytes or the address of an argument or variable in one frame, at the place that debug information gives.
 
 Takes expressions of `dwarf/argument_locations.py`, a frame's registers and memory; computes them as DWARF 5, 2.5 says.
 What is nowhere (optimized out) is None; what this machine does not know is `UnsupportedError`, never a guess.

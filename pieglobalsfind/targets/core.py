@@ -25,7 +25,7 @@ from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.target import KernelThread, MemoryMapping
-from pieglobalsfind.targets import charm_checkpoint
+from pieglobalsfind.targets import refuse_charm_checkpoint
 from pieglobalsfind.targets.core_notes import SMALLEST_PAGE, FatalSignal, FileMapping, Notes, read_notes
 from pieglobalsfind.targets.live import CHECKED_READ, LARGEST_READ, TOP, sparse_bytes
 from pieglobalsfind.targets.procfs import is_file
@@ -350,7 +350,7 @@ def _open_core(path: str) -> ElfFile:
     try:
         elf = ElfFile(path)
     except ObjectFileError as error:
-        charm_checkpoint.check_is_none(path)
+        refuse_charm_checkpoint.check_is_none(path)
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
         raise TargetError(f"{path} is not a core file", "it is a program or library; a core file is made by gcore PID")

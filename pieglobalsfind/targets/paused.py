@@ -1,7 +1,7 @@
 """Running processes as they were at one moment: they were stopped for milliseconds, copied, and go on.
 
-A target answers from the copy (pausing.py makes it). What was not copied is read from the running process only where it
-can't change; a read of anything else fails, and is noted, so that the next pause can copy it.
+A target answers from the copy (stop_and_copy.py makes it). What was not copied is read from the running process only
+where it can't change; a read of anything else fails, and is noted, so that the next pause can copy it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps the processor while other processes stand still: what waits for it in between makes them stand still longer.
+"""Raise this process's priority while others are paused, so that the pause is short.
 
 Takes nothing from a target. The kernel permits more than the process has to root and by RLIMIT_NICE (setpriority(2));
 for all others the priority stays as it is.

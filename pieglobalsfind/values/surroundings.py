@@ -8,7 +8,7 @@ from typing import NamedTuple, Union
 
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.model import Absent
-from pieglobalsfind.values.containers.contents import Contents
+from pieglobalsfind.values.containers.bounded_contents import Contents
 
 
 def never(name: str) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.expression import evaluate
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import (
     Array,
     Base,
@@ -27,9 +27,9 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
 from pieglobalsfind.values.array_extents import LARGEST_READ
 from pieglobalsfind.values.array_text import array_text
-from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource
+from pieglobalsfind.values.containers.bounded_contents import ContainedObject, ContentSource
+from pieglobalsfind.values.containers.order_free_text import in_memory_order
 from pieglobalsfind.values.containers.recognize import is_container, text_of
-from pieglobalsfind.values.containers.unordered import in_memory_order
 from pieglobalsfind.values.pointed_text import c_string, deferred_text, of_deferred_length
 from pieglobalsfind.values.scalar_text import MOST_ELEMENTS, decode_base, decode_boolean, decode_enum, quoted, raw
 from pieglobalsfind.values.surroundings import Surroundings, VariableBytes, never
@@ -48,7 +48,7 @@ def decode(around: Surroundings, index: int, variable_bytes: VariableBytes) -> s
 
 
 def marked_text(around: Surroundings, index: int, variable_bytes: VariableBytes, depth: int = 0) -> str:
-    """The same with marks around what has no order (`containers.unordered`)."""
+    """The same with marks around what has no order (`containers.order_free_text`)."""
     bare = around.types.strip(index)
     if depth > DEEPEST:
         return "{...}"

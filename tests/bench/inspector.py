@@ -17,7 +17,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from inspector.job.job import Job, open_job
-from inspector.job.memory import RankMemory, data_segments
+from inspector.job.rank_data import RankData, data_segments
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.model import Rebase
 from tests.bench.gdb_ranks import bytecode, job, rankrun
@@ -128,7 +128,7 @@ def reading(pid: int) -> tuple[float, float, int]:
 
 def our_pass(found: Job) -> float:
     start = time.process_time()
-    memory = RankMemory(found.target)
+    memory = RankData(found.target)
     for rank in found.present:
         memory.load(rank, found.privatized)
     return time.process_time() - start

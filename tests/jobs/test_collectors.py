@@ -21,7 +21,7 @@ from typing import Any, Optional
 import pytest
 
 from inspector.collect.host_reading import sources_of
-from inspector.job.recorder import is_running
+from inspector.job.flight_recorder import is_running
 from pieglobalsfind.jobs.members import Members, members_of
 from pieglobalsfind.jobs.processes import descendants, processes
 from tests.support.job_programs import Build

@@ -216,7 +216,7 @@ def test_code_is_broken_into_in_the_process_alone_where_the_rank_is(
     """By the kernel, as GDB hides its own instructions: it puts a breakpoint at an address into every inferior."""
     pids = wait_for_processes(wandering)
     script = f"""
-        from gdbext.gdb_api.locations import every_breakpoint
+        from gdbext.gdb_api.breakpoint_locations import every_breakpoint
 
         def byte(pid, address):
             with open("/proc/%d/mem" % pid, "rb") as memory:

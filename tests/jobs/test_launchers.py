@@ -16,9 +16,9 @@ import pytest
 
 from inspector.collect.pmix_table import launched_by
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.launch import SLURM
 from pieglobalsfind.jobs.members import members_of
 from pieglobalsfind.jobs.processes import ancestors, processes
+from pieglobalsfind.jobs.processes_of_launch import SLURM
 from tests.support.job_programs import STEPS, Build, run
 from tests.support.running import BIN, Job, StartJob
 from tests.support.site_launchers import SiteLauncher, hydra

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.analysis.schema import SCHEMA
+from inspector.analysis.report_schema import SCHEMA
 from tests.support.job_programs import Build
 from tests.support.running import BIN, Job, StartJob
 from tests.support.waiting import wait_until

@@ -342,7 +342,10 @@ def test_nothing_but_one_file_names_a_method() -> None:
         for path in (ROOT / folder).rglob("*.py")
     ]
     analysis = ROOT / "inspector" / "analysis"
-    judges = {analysis / "diagnoses.py", analysis / "runtimes.py"}  # say how a program fares under each method
+    judges = {
+        analysis / "method_diagnoses.py",
+        analysis / "runtime_diagnoses.py",
+    }  # say how a program fares under each method
     decoders = ROOT / "pieglobalsfind" / "decoders"  # say which method another runtime was found to use
     for path in {*sources, *tools} - {*judges, *decoders.rglob("*.py")}:
         text = path.read_text()

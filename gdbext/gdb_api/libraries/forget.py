@@ -1,4 +1,4 @@
-"""Libraries that GDB forgets, though it has a command for all of them only.
+"""Makes GDB forget single libraries, though it only has a command that forgets all.
 
 Takes the names of those that stay; GDB has these afterwards as before, without having read their files again.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import gdb
 
-from gdbext.gdb_api.locations import taken_out
+from gdbext.gdb_api.breakpoint_locations import taken_out
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted
 from gdbext.gdb_api.target import FROM_STUB, connection_kind, path_of
 from pieglobalsfind.machine.processor import NOWHERE

@@ -1,7 +1,7 @@
 """How a process came to its end, or in whose signal's handler it stands: signal, rank, faulting address, user's line.
 
 Takes a `Job`; gives a `Crash`, or None where there is no such signal. It reads what the job's target has of memory and
-threads; which known diagnosis fits is `crash_diagnoses`.
+threads; which known diagnosis fits is the matter of `diagnoses`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pieglobalsfind.values.address_names import AddressNames
 
 from ...job.job import Job
 from ...job.stacks import label
-from ..diagnoses import Diagnosis
+from ..method_diagnoses import Diagnosis
 from .abort_message import abort_message
 from .diagnoses import diagnose
 from .scene import FATAL, Scene, ThreadStacks, scene_of_signal
-from .standing import scene_of_handler
+from .unfinished_handler import scene_of_handler
 
 NO_RANK = -1
 

@@ -15,7 +15,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Region
 
 from ...terminal.text import harmless
-from ..diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
+from ..method_diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
 from .scene import Scene
 
 FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")

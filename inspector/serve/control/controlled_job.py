@@ -30,11 +30,11 @@ from pieglobalsfind.targets.traced_threads import (
 )
 
 from ..ranks.rank_process import RankProcess
-from ..ranks.source import HeldTarget, Moment, ServedJob, is_alive, moment_of
+from ..ranks.served_job import HeldTarget, Moment, ServedJob, is_alive, moment_of
 from .breakpoints import Breakpoints
 from .rank_places import RankPlaces
 from .rank_stops import EXITED, LEFT, SIGNALLED, STEPPED, TRAPPED, WATCHED, Aims, Arrival, RankStop
-from .thread_stops import FATAL, TRAP, arguments_of, is_trivial
+from .unreported_stops import FATAL, TRAP, arguments_of, is_trivial
 from .watchpoints import Watchpoints
 
 BREAK_CODES = (0x80, 1)  # si_code of SIGTRAP (sigaction(2)): SI_KERNEL, TRAP_BRKPT

@@ -13,7 +13,7 @@ from pieglobalsfind.decoders.lazy_ranks import NOWHERE, columns_of
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.targets.ptrace import raw_pc_and_stack_pointer, raw_registers
 
-from ..ranks.source import Moment
+from ..ranks.served_job import Moment
 
 
 class RankPlaces:

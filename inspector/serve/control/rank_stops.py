@@ -1,4 +1,4 @@
-"""What happens to a rank that a debugger controls, and what it waits for.
+"""Values of a controlled job: a rank's stop, and what a debugger's step still waits for.
 
 Values alone: the job makes them, packets tell of them.
 """

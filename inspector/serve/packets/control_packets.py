@@ -1,4 +1,4 @@
-"""Breakpoints, watchpoints and steps of a debugger that controls ranks, and how it hears of what they meet.
+"""Answer packets that set breakpoints and watchpoints and step ranks, and report the stops that follow.
 
 Handlers of packets, for a connection whose job is a `ControlledJob`: each takes a session and what follows the packet's
 name; gives the reply, or several, or none while the job runs.
@@ -16,8 +16,8 @@ from ..control.rank_stops import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, Rank
 from ..control.watchpoints import ACCESS, WRITE, Watch
 from ..framing import hexadecimal
 from ..session import FAILED, OK, TRAP, ServeSession
-from . import stops
-from .stops import SIGNALS, Replies
+from . import stop_and_resume_packets
+from .stop_and_resume_packets import SIGNALS, Replies
 
 SOFTWARE = b"0"
 WATCHES = {b"2": WRITE, b"4": ACCESS}
@@ -176,22 +176,22 @@ def interrupted(session: ServeSession) -> Replies:
     try:
         stop = job.interrupt()
     except NotStoppableError as error:
-        return [stops.console(f"{error}; it goes on\n")]
+        return [stop_and_resume_packets.console(f"{error}; it goes on\n")]
     session.is_running = False
-    return _stop_replies(session, stop) if stop is not None else stops.standing(session)
+    return _stop_replies(session, stop) if stop is not None else stop_and_resume_packets.standing(session)
 
 
 def _stop_replies(session: ServeSession, stop: RankStop) -> Replies:
     session.is_running = False
     session.documents.clear()
     if stop.kind == EXITED:
-        return stops.rank_exited(session, stop.rank, stop.number)
+        return stop_and_resume_packets.rank_exited(session, stop.rank, stop.number)
     if stop.kind == LEFT:
         line = f"rank {stop.rank} leaves for process {stop.number} of the job, which is not served\n"
-        return [stops.console(line), *stops.rank_exited(session, stop.rank, 0)]
+        return [stop_and_resume_packets.console(line), *stop_and_resume_packets.rank_exited(session, stop.rank, 0)]
     if session.has_moved(stop.rank, job_of(session).process_of(stop.rank)) and not session.is_lldb:
         job_of(session).defer(stop)
-        return [stops.stop(session, stop.rank, TRAP, b"library:;")]  # it has other libraries there
+        return [stop_and_resume_packets.stop(session, stop.rank, TRAP, b"library:;")]  # it has other libraries there
     signal = SIGNALS.get(stop.number, TRAP)
     more = b""
     if session.is_lldb:
@@ -202,6 +202,6 @@ def _stop_replies(session: ServeSession, stop: RankStop) -> Replies:
         word = b"awatch" if stop.watch.kind == ACCESS else b"watch"
         more += b"%s:%x;" % (word, stop.watch.seen)
     try:
-        return [stops.stop(session, stop.rank, signal, more)]
+        return [stop_and_resume_packets.stop(session, stop.rank, signal, more)]
     except RanklensError as error:
-        return [stops.console(f"{error}\n"), FAILED]
+        return [stop_and_resume_packets.console(f"{error}\n"), FAILED]

@@ -10,10 +10,10 @@ import json
 
 from .. import framing
 from ..framing import as_hex, hexadecimal
-from ..ranks import thread_block
+from ..ranks import thread_control_block
 from ..ranks.rank_process import RankProcess
 from ..session import FAILED, FIRST_PID, OK, TRAP, ServeSession
-from . import registers, stops
+from . import register_encoding, stop_and_resume_packets
 
 
 def host(session: ServeSession, arguments: bytes) -> bytes:
@@ -47,7 +47,7 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
     rank = session.rank(number)
     values = {
         str(number): digits.decode()
-        for number, digits in registers.known_values(rank.register_layout, rank.known_registers)
+        for number, digits in register_encoding.known_values(rank.register_layout, rank.known_registers)
     }
     name = f"rank {number}: {rank.state}"
     rows = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": values}]
@@ -57,12 +57,12 @@ def threads(session: ServeSession, arguments: bytes) -> bytes:
 def thread_stop(session: ServeSession, arguments: bytes) -> bytes:
     """`qThreadStopInfo`."""
     number = session.thread_of(arguments)
-    return FAILED if number is None else stops.stop(session, number, TRAP)
+    return FAILED if number is None else stop_and_resume_packets.stop(session, number, TRAP)
 
 
 def library_list_pointer(session: ServeSession, arguments: bytes) -> bytes:
     """`qShlibInfoAddr`: where the pointer to the loader's list stands, without which no library is read."""
-    return b"%x" % thread_block.POINTER_TO_LIST if session.rank().files.loader_list else FAILED
+    return b"%x" % thread_control_block.POINTER_TO_LIST if session.rank().files.loader_list else FAILED
 
 
 def memory_region(session: ServeSession, arguments: bytes) -> bytes:

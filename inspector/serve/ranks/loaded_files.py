@@ -1,4 +1,4 @@
-"""Which files a process has loaded, and where: what the loader of a rank, were it a process, would list.
+"""List the files that a rank has loaded, and their addresses, as a process's loader would.
 
 Takes a process's view; gives the files that can be opened as the very ones that are loaded. A file that was replaced
 meanwhile is left out, with the reason: a debugger would read other code.
@@ -23,7 +23,7 @@ from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import MemoryMapping
 
-from .thread_block import LIST_SIZE
+from .thread_control_block import LIST_SIZE
 
 VDSO = "[vdso]"
 DT_DEBUG = 21

@@ -1,4 +1,4 @@
-"""A rank's memory as a process of its own would have it: what the runtime keeps elsewhere stands at its own address.
+"""Show a rank's memory as a process's: a variable that lives elsewhere is read at its address in the rank's copy.
 
 Takes a process's view and one of its ranks; reads, and writes where that is allowed. A debugger reads a variable where
 the rank's copy of the object has it; where a placement says that it lives elsewhere, these bytes are read instead.

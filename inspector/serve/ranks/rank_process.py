@@ -1,4 +1,4 @@
-"""One rank as the process that it would be: registers, memory, program, libraries, thread-local storage.
+"""Show one rank as a process: registers, memory, program, libraries, thread-local storage.
 
 Takes a process's view and a rank of it, both of one moment; answers what a debugger asks of a process. Nothing in it is
 written to a target but by `memory`.
@@ -27,7 +27,7 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
-from .thread_block import ELSEWHERE, MadeUpMemory, identity_of
+from .thread_control_block import ELSEWHERE, MadeUpMemory, identity_of
 from .thread_registers import of_thread
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9

@@ -8,7 +8,7 @@ from pieglobalsfind.debugger.commands.rank_print import answers, parse
 from pieglobalsfind.debugger.declare import Block, Debugger, TextBlock
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.values.statistics import DISTINCT, statistics_of
+from pieglobalsfind.values.rank_statistics import DISTINCT, statistics_of
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from typing import Union
 
 from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, TextBlock
 from pieglobalsfind.debugger.wording import element_text, file_name, state_text
-from pieglobalsfind.decoders.ampi.unlisted_bytes import gap_bytes
+from pieglobalsfind.decoders.ampi.gap_bytes import gap_bytes
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
 from pieglobalsfind.session.process_view import ProcessView

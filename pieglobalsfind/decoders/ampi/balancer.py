@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import beginning, group_tables, groups, of_class, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
-from pieglobalsfind.decoders.registry.load import ElementLoad, ProcessLoad, RankLoad
+from pieglobalsfind.decoders.registry.load_counts import ElementLoad, ProcessLoad, RankLoad
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RUNNING, Absent, RankTable
 from pieglobalsfind.target import Target, read_many, read_or_none

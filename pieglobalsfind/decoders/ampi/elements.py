@@ -1,4 +1,4 @@
-"""Elements of stock AMPI's ranks by Charm++'s own tables: groups, the arrays among them, and what these hold.
+"""Find the array elements of AMPI's ranks by Charm++'s tables of groups and arrays.
 
 Takes a target and its loader; gives the words of elements, in whatever heap they lie and however large that is. A
 TCharm's words lead to the rank's thread. Tables and classes are found by exported symbols, members by their form: no

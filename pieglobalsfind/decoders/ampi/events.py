@@ -1,4 +1,4 @@
-"""What happens to ranks of stock AMPI without a hook: told by calls of functions that every AMPI program exports.
+"""Recognize events of AMPI's ranks (begin, migration) by calls of functions that every AMPI program exports.
 
 Takes a stopped target, a way to decode it and a call's first two arguments; gives the event in the words of the debug
 ABI (rank_debug.h), or None. It sets no breakpoint and knows no debugger.

@@ -1,4 +1,4 @@
-"""What the loader of a stock AMPI program knows: its own variables, found by `.symtab`, whatever the build.
+"""Find AMPI's loader (the file with the runtime, which loads the user's program), and read its variables by `.symtab`.
 
 Takes a target; gives `Loader`, or None if no mapped file is AMPI's loader. Values are read, not yet validated: users
 of them ask `Space.is_valid` first.

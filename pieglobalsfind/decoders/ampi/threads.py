@@ -16,8 +16,8 @@ from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import placed_elements, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader
-from pieglobalsfind.decoders.ampi.search import ranks_here, signatures
 from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
+from pieglobalsfind.decoders.ampi.thread_search import ranks_here, signatures
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none

@@ -13,11 +13,11 @@ from typing import Optional, TypeVar, Union
 from pieglobalsfind import model
 from pieglobalsfind.decoders.lazy_ranks import NOWHERE, Columns, RanksOnDemand
 from pieglobalsfind.decoders.registry import layout
-from pieglobalsfind.decoders.registry.copies import CopyCheck
 from pieglobalsfind.decoders.registry.layout import Records, path_text, text
 from pieglobalsfind.decoders.registry.live_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry.read_consistent import Snapshot, is_current, take, too_fast
 from pieglobalsfind.decoders.registry.validate import check
+from pieglobalsfind.decoders.registry.validate_copies import CopyCheck
 from pieglobalsfind.machine.lookup import processor_of
 from pieglobalsfind.machine.processor import RegisterRule
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment

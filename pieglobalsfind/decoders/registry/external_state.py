@@ -1,4 +1,4 @@
-"""Ranks whose runtime reports no switch: what changes is read where the runtime itself keeps it (rank_debug_kept).
+"""Read the changing state of ranks where the runtime keeps it, if it reports no switches (rank_debug_kept).
 
 Takes a target, ranks as their records describe them and the words that lead to the rest; gives the ranks as they are
 now. Nothing is believed of a running job while its processing elements switched, and no context that does not validate.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import Words, words_of
+from pieglobalsfind.decoders.smpi.object_words import Words, words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target, word_at
 

@@ -15,7 +15,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import words_of
+from pieglobalsfind.decoders.smpi.object_words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import OWN_THREAD, Absent, Region

@@ -1,4 +1,4 @@
-"""The copies that SMPI makes of the program for its ranks (`smpi/privatization:dlopen`), and whose each is.
+"""Find the copies of the program that SMPI makes (`smpi/privatization:dlopen`), and the rank of each.
 
 Takes the system loader's list; gives the copies with their numbers, and for each stack the copy that it runs. SMPI
 copies the program's file, and the libraries that `smpi/privatize-libs` names, loads each copy, and deletes it.

@@ -1,4 +1,4 @@
-"""When all ranks of SMPI have their copies: told by calls of a function that SimGrid's library exports.
+"""Recognize when all ranks of SMPI have their copies, by calls of a function that SimGrid's library exports.
 
 SimGrid runs all actors that can go on, one after the other, and calls that a round. An actor makes its copy as it first
 runs, and no rank leaves MPI_Init before all have entered it: as the second round begins, all that began are complete.

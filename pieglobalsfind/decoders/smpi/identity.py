@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor
-from pieglobalsfind.decoders.smpi.words import words_of
+from pieglobalsfind.decoders.smpi.object_words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target, read_many
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pieglobalsfind.decoders.ampi.initial_stack import arguments, variable
+from pieglobalsfind.decoders.arguments_and_environment import arguments, variable
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target

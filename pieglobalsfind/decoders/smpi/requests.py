@@ -18,7 +18,7 @@ from pieglobalsfind.decoders.smpi.contexts import TOP, writable
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
 from pieglobalsfind.decoders.smpi.numbering import number
-from pieglobalsfind.decoders.smpi.words import Words, words_of
+from pieglobalsfind.decoders.smpi.object_words import Words, words_of
 from pieglobalsfind.model import Awaited, Rank, RankTable, Rebase, Region, Waiting
 from pieglobalsfind.target import Target, read_or_none
 

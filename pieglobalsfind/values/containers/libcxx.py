@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Struct
-from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
+from pieglobalsfind.values.containers.bounded_contents import ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.node_layout import layout_of
 from pieglobalsfind.values.containers.nodes import (
     FORWARD_NODE,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pieglobalsfind.dwarf.types import Array, Base, Enum, MemberPointer, Place, Pointer, Struct, Typedef, TypeTable
-from pieglobalsfind.values.containers.contents import LARGEST_ELEMENT, NoValue
+from pieglobalsfind.values.containers.bounded_contents import LARGEST_ELEMENT, NoValue
 
 NODE = re.compile(r"std::(?:\w+::)*(_List|_Fwd_list|_Rb_tree|_Hash|__list|__forward_list|__tree|__hash)_node<")
 VALUES = "_M_storage", "_M_data", "_M_value_field", "_M_v", "__value_"  # libstdc++'s, old ones' and libc++'s members

@@ -11,8 +11,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from pieglobalsfind.dwarf.types import Struct
-from pieglobalsfind.values.containers import unordered
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
+from pieglobalsfind.values.containers import order_free_text
+from pieglobalsfind.values.containers.bounded_contents import (
+    MOST_SHOWN,
+    ContainedObject,
+    ContentSource,
+    NoValue,
+    encoded,
+)
 from pieglobalsfind.values.containers.node_layout import NodeLayout, layout_of
 from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, joined
 
@@ -238,4 +244,4 @@ def unordered_text(
         passed += 1
     if passed < count and not is_cut:
         raise NoValue("it has fewer elements than it counts")
-    return f"{title} = {unordered.marked(parts, most, write is not keyed, is_cut)}" if count else title
+    return f"{title} = {order_free_text.marked(parts, most, write is not keyed, is_cut)}" if count else title

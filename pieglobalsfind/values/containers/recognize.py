@@ -13,7 +13,7 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
 from pieglobalsfind.model import Absent
 from pieglobalsfind.values.containers import libcxx, nodes, sequences, wrappers
-from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
+from pieglobalsfind.values.containers.bounded_contents import ContainedObject, ContentSource, NoValue
 
 # The inline namespaces of libstdc++'s and libc++'s versions
 NAME = re.compile(r"std::(?:__cxx11::|__1::|__ndk1::|__8::)?(\w+)<")

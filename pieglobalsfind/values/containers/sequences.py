@@ -11,7 +11,13 @@ from functools import lru_cache
 from typing import Optional
 
 from pieglobalsfind.dwarf.types import Pointer
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
+from pieglobalsfind.values.containers.bounded_contents import (
+    MOST_SHOWN,
+    ContainedObject,
+    ContentSource,
+    NoValue,
+    encoded,
+)
 from pieglobalsfind.values.scalar_text import decode_characters, escaped, quoted
 
 DEQUE_BLOCK = 512  # bytes of a block of libstdc++'s deque (__deque_buf_size)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Function, Pointer, Struct, Void
 from pieglobalsfind.values.containers import libcxx
-from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
+from pieglobalsfind.values.containers.bounded_contents import ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.nodes import argument
 from pieglobalsfind.values.containers.sequences import target_of
 

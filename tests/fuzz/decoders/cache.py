@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from pieglobalsfind.cache import build_id_cache
+from pieglobalsfind.cache import elf_file_cache
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.types import GLOBAL, THREAD_LOCAL, Variable
 from pieglobalsfind.elf.file import ElfFile
@@ -28,12 +28,12 @@ with ElfFile(str(PROGRAM)) as elf:
     SYMBOLS = read_symbols(elf).encode()
 
 
-def entry() -> tuple[build_id_cache.FileState, Path]:
+def entry() -> tuple[elf_file_cache.FileState, Path]:
     """The place of an entry in a cache of our own."""
-    state = build_id_cache.state_of(str(PROGRAM), b"\x11" * 20)
+    state = elf_file_cache.state_of(str(PROGRAM), b"\x11" * 20)
     assert state is not None
     with OWN_CACHE:
-        build_id_cache.store(state, KIND, CONTENT)
+        elf_file_cache.store(state, KIND, CONTENT)
     (place,) = Path(FOLDER.name).rglob(f"*.{KIND}")
     return state, place
 
@@ -78,7 +78,7 @@ def check_file(rest: bytes) -> None:
     content, wrong = damaged(ENTRY, rest)
     PLACE.write_bytes(content)
     with OWN_CACHE:
-        told = build_id_cache.load(STATE, KIND)
+        told = elf_file_cache.load(STATE, KIND)
     assert told == (None if wrong else CONTENT)
 
 

@@ -20,7 +20,7 @@ from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.expression import evaluate
 from pieglobalsfind.dwarf.locals import LocalReader
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Expression
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Absent

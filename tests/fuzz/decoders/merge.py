@@ -8,7 +8,7 @@ import io
 import json
 from pathlib import Path
 
-from inspector.analysis.schema import NAME as REPORT
+from inspector.analysis.report_schema import NAME as REPORT
 from inspector.commands import merge
 from inspector.commands.stacks import SCHEMA as STACKS
 from pieglobalsfind.errors import RanklensError

@@ -379,7 +379,7 @@ def test_deleting_all_at_once(session: Session, rankrun: Path, program: Path) ->
     script = """
 gdb.execute("break work")
 gdb.execute("run")
-from gdbext.gdb_api.locations import every_breakpoint
+from gdbext.gdb_api.breakpoint_locations import every_breakpoint
 tell("followers", sum(not one.visible for one in every_breakpoint()))
 tell("delete", ask("delete"))
 tell("left", sum(one.visible for one in gdb.breakpoints()))
@@ -402,7 +402,7 @@ def test_locations_are_read_from_what_gdb_prints_where_it_does_not_tell_them(
     if gdb_version() < (13, 0):
         pytest.skip("this GDB has no list of locations to compare with")
     script = """
-from gdbext.gdb_api import locations
+from gdbext.gdb_api import breakpoint_locations
 
 def both(breakpoint):
     told = [[one.address, bool(one.enabled), list(one.thread_groups)] for one in breakpoint.locations]
@@ -432,7 +432,7 @@ ask("kill")
 
 def test_every_rank_is_hit_where_gdb_does_not_tell_locations(session: Session, rankrun: Path, program: Path) -> None:
     script = """
-from gdbext.gdb_api import locations
+from gdbext.gdb_api import breakpoint_locations
 
 locations.TELLS_LOCATIONS = False
 gdb.execute("break move_on if number == 1")
@@ -458,7 +458,7 @@ def test_a_call_through_the_linkage_table_stops_once(
     """Built so that calls go through it, as AMPI's and SMPI's programs are: GDB takes the stub for a place, too."""
     program = compile_program("rankcxx", tmp_path, "members.cpp", "--method", "swap")
     script = f"""
-from gdbext.gdb_api import locations
+from gdbext.gdb_api import breakpoint_locations
 
 locations.TELLS_LOCATIONS = locations.TELLS_LOCATIONS and {told_by_gdb}
 gdb.execute("break space::Box::add")

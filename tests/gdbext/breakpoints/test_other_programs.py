@@ -116,7 +116,7 @@ def test_a_program_without_ranks_is_left_alone(
     answers = session.run(
         f"""
 {TO_THE_END}
-from gdbext.gdb_api.locations import every_breakpoint
+from gdbext.gdb_api.breakpoint_locations import every_breakpoint
 ask("set breakpoint always-inserted {always_inserted}")
 ask("break tick")
 ask("break count")

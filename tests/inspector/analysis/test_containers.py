@@ -14,7 +14,7 @@ import pytest
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.core import CoreTarget
-from pieglobalsfind.values.containers.contents import MOST_COMPARED, MOST_SHOWN, Contents
+from pieglobalsfind.values.containers.bounded_contents import MOST_COMPARED, MOST_SHOWN, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.surroundings import Surroundings, VariableBytes
 from pieglobalsfind.values.variable_text import decode

@@ -11,7 +11,7 @@ from typing import Any, Optional
 import jsonschema
 import pytest
 
-from inspector.analysis.schema import SCHEMA
+from inspector.analysis.report_schema import SCHEMA
 from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
 from tests.support.cores import run_to_core
 from tests.support.inspector.ranks import SOURCES

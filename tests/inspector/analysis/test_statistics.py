@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from inspector.values.slices import parse
-from pieglobalsfind.values.statistics import sparkline, statistics_of
+from pieglobalsfind.values.rank_statistics import sparkline, statistics_of
 from tests.support.inspector.ranks import StartRanks
 from tests.support.running import BIN, ROOT, Job
 

@@ -13,7 +13,7 @@ import pytest
 
 from inspector.analysis.global_values import DIFFERS, GlobalValues, Group
 from inspector.analysis.outliers import by_rarity, outliers
-from inspector.analysis.schema import SCHEMA
+from inspector.analysis.report_schema import SCHEMA
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job
 from tests.support.sharing import Shared

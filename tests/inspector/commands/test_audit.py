@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inspector.analysis.diagnoses import RISK, Diagnosis, applying
+from inspector.analysis.method_diagnoses import RISK, Diagnosis, applying
 from pieglobalsfind.model import Evidence, RankTable
 from tests.support.running import StartJob, built
 

@@ -13,8 +13,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.analysis.schema import SCHEMA
-from inspector.values.rank_values import RankValues
+from inspector.analysis.report_schema import SCHEMA
+from inspector.values.rank_span_map import RankValues
 from pieglobalsfind.ranks.rankset import Span, written
 from tests.inspector.commands.test_stacks import EVEN, ODD, functions
 from tests.support.inspector.ranks import SOURCES, StartRanks

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.analysis.schema import NAME, SCHEMA
+from inspector.analysis.report_schema import NAME, SCHEMA
 from inspector.terminal.text import shortened
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import Job, StartJob

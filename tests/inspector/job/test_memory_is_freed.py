@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from inspector.job.job import Job, open_job
-from inspector.pointers.originals import Originals
+from inspector.pointers.original_data import Originals
 from tests.support.inspector.ranks import SOURCES, StartRanks
 
 

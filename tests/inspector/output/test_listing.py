@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from inspector.output.listing import FOLDED, Listing
-from inspector.output.tables import ranks_cell
+from inspector.output.adaptive_table import FOLDED, Listing
+from inspector.output.table_cells import ranks_cell
 from inspector.terminal.console import console
 from pieglobalsfind.ranks import rankset
 

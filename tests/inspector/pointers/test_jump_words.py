@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.pointers.evidence import MANGLED, ground_by_type, mangled_jump_words
+from inspector.pointers.object_evidence import MANGLED, ground_by_type, mangled_jump_words
 from pieglobalsfind.dwarf.types import Array, Base, Dimension, Member, Struct, TypeTable
 from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.processor import Processor

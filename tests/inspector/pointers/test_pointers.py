@@ -18,7 +18,7 @@ from inspector.analysis.report import finding_as_json
 from inspector.job.job import open_job
 from inspector.pointers.check import audit_pointers
 from inspector.pointers.findings import HEAP, Audit, PointerFinding
-from inspector.pointers.stack_variables import pieces
+from inspector.pointers.stack_evidence import pieces
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf.argument_locations import Step
 from pieglobalsfind.dwarf.constants import DW_OP_fbreg, DW_OP_piece, DW_OP_reg0

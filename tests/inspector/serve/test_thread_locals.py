@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.serve.ranks.thread_block import ELSEWHERE, MOST_MODULES, MadeUpMemory, Modules
+from inspector.serve.ranks.thread_control_block import ELSEWHERE, MOST_MODULES, MadeUpMemory, Modules
 from tests.support.debuggers import find_lldb, lldb_version
 from tests.support.gdb.session import Session
 from tests.support.lldb.session import Session as LldbSession

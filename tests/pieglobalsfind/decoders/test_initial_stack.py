@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from pieglobalsfind.decoders.ampi.initial_stack import start, variable
+from pieglobalsfind.decoders.arguments_and_environment import start, variable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from tests.support.fabricate.memory import Mapped, MemoryTarget

@@ -16,8 +16,8 @@ from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.x86_64 import X86_64
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.session.breakpoints_in_shared_memory import danger
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.session.shared_memory_ranks import danger
 from tests.support.fabricate.memory import Changing, Mapped, MemoryTarget
 from tests.support.fabricate.pip import AREA, BLOCK_AT, HEAP, LIBPIP, TLS_SIZE, Job
 

@@ -16,7 +16,7 @@ from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw.die_reader import Reader
 from pieglobalsfind.dwarf.locals import LocalReader
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.errors import RanklensError
 
 MOST_STEPS = 30_000  # of one file; sound ones take a tenth

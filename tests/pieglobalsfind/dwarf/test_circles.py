@@ -15,8 +15,8 @@ from pieglobalsfind.dwarf.cfi import CodeFile
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw.bindings import LONGEST_STRING, Die
 from pieglobalsfind.dwarf.libdw.die_reader import Reader
-from pieglobalsfind.dwarf.names import type_name
-from pieglobalsfind.dwarf.settle_types import MOST_LEVELS
+from pieglobalsfind.dwarf.nested_types import MOST_LEVELS
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Base, Struct, TypeTable, Variable, Void, by_value
 from tests.pieglobalsfind.dwarf.writer import C_PLUS_PLUS, At, Entry, To, entry, unit, written
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.dwarf.debug_info import DebugInfo
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Variable
 from tests.support.shapes import Build
 

@@ -11,8 +11,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from pieglobalsfind.dwarf.expression import evaluate
-from pieglobalsfind.dwarf.names import type_name
-from pieglobalsfind.dwarf.settle_types import settle
+from pieglobalsfind.dwarf.nested_types import settle
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import (
     Array,
     Base,

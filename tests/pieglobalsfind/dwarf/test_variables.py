@@ -15,12 +15,12 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from pieglobalsfind.debugger import rank_debug_file
+from pieglobalsfind.debugger import relocated_debug_info
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.libdw import private_copy
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import TypeTable, Variable, Variables, Void
 from pieglobalsfind.dwarf.variables import VariableReader
 from pieglobalsfind.elf.file import ElfFile
@@ -311,7 +311,7 @@ CUT = """
 import sys
 from pathlib import Path
 from pieglobalsfind.dwarf.debug_info import DebugInfo
-from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.type_names import type_name
 path, *cut = sys.argv[1:]
 information = DebugInfo.open(path)
 assert information.root("nothing") is None
@@ -419,16 +419,16 @@ def test_addresses_are_found_piece_by_piece(build: Build, monkeypatch: pytest.Mo
     """As in one piece, wherever it ends; and none is written to a file that was built anew since."""
     path = str(build("shapes.cpp", "-O0"))
     variables = DebugInfo.open(path).variables()
-    expected = set(rank_debug_file.locations(path, variables))
+    expected = set(relocated_debug_info.locations(path, variables))
     assert {location.thread_local for location in expected} == {True, False}
     for piece in (16, 24, 1000):
-        monkeypatch.setattr(rank_debug_file, "PIECE", piece)
-        locations = list(rank_debug_file.locations(path, variables))
+        monkeypatch.setattr(relocated_debug_info, "PIECE", piece)
+        locations = list(relocated_debug_info.locations(path, variables))
         assert len(locations) == len(set(locations)) and set(locations) == expected
-    made = rank_debug_file.Apart()
+    made = relocated_debug_info.Apart()
     why = Absent("not in this test")
     rank = Rank(0, BLOCKED, 0, 0, why, why, why, why, why, None, why, (), Evidence("registry", "a test"))
-    instance = rank_debug_file.Instance(rank, Object(0, path, b"", 0, 0, 0, (), True, True))
+    instance = relocated_debug_info.Instance(rank, Object(0, path, b"", 0, 0, 0, (), True, True))
     assert Path(made.view(path, variables, instance, 0)).stat().st_size == Path(path).stat().st_size
     build("shapes.c", "-O0")
     with pytest.raises(OSError, match="has been built again"):

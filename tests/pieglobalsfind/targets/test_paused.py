@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.targets import pausing
+from pieglobalsfind.targets import stop_and_copy
 from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.pausing import BELOW, pause
 from pieglobalsfind.targets.ptrace import Standstill
 from pieglobalsfind.targets.ranges import without
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 from pieglobalsfind.targets.stand_in import RecordedTarget
+from pieglobalsfind.targets.stop_and_copy import BELOW, pause
 from tests.support.running import StartJob
 
 PAGE = mmap.PAGESIZE
@@ -123,7 +123,7 @@ def test_a_stack_that_changes_after_the_plan(
         return Standstill(pids)
 
     write(pointer)
-    monkeypatch.setattr(pausing, "Standstill", after_a_change)
+    monkeypatch.setattr(stop_and_copy, "Standstill", after_a_change)
     plan = Plan(stacks=(StackPlan(stack, end, word, PAGE), StackPlan(start + 512, start + PAGE, 0, 1024)))
     (target,) = pause([(LiveTarget(job.pid), plan)])
     assert target.read(pointer + moved - BELOW, end - pointer - moved + BELOW) == b"\1" * (
@@ -175,7 +175,7 @@ def test_a_page_that_is_touched_after_the_plan(
 
     live = LiveTarget(job.pid)
     plan = Plan(untouched=without(start, start + size, live.backed(start, start + size)))
-    monkeypatch.setattr(pausing, "Standstill", after_a_change)
+    monkeypatch.setattr(stop_and_copy, "Standstill", after_a_change)
     (target,) = pause([(live, plan)])
     assert target.read(start + PAGE, PAGE) == bytes(PAGE)
     with pytest.raises(MemoryUnreadable):

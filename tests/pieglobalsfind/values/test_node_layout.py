@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pieglobalsfind.dwarf.types import Array, Base, Dimension, Member, Struct, Type, Typedef, TypeTable
-from pieglobalsfind.values.containers.contents import NoValue
+from pieglobalsfind.values.containers.bounded_contents import NoValue
 from pieglobalsfind.values.containers.node_layout import PACKED, PERHAPS_PACKED, layout_of
 
 CONTAINER, ELEMENT, LONG, CHARACTER = 0, 1, 2, 3

@@ -36,7 +36,7 @@ FLAGS = {
     "swap": ["-swapglobals", "-fPIC", "-no-pie", "-Wl,--no-relax"],
     "none": [],
 }
-# A small thread-local variable would take AMPI's -pieglobals all privatization: test_lost_privatization.py.
+# A small thread-local variable would take AMPI's -pieglobals all privatization: test_unprivatized_variables.py.
 TAGS = {BOTH: ["-include", "tag.h"], "tls": ["-DPRIVATE=__thread", "-fopenmp"]}
 TAG = "#define PRIVATE __attribute__((aligned(8))) __thread\n"
 BUILT = HOME / "include" / "conv-autoconfig.h"
