@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 HEADERS = ("include/rank_debug.h", "include/rank_hooks.h")
-SOURCES = ("src/registry.c", "src/program.c")
+SOURCES = ("src/registry.c", "src/describe_object.c")
 OWN = re.compile(r'^#include "rank_\w+\.h"\n', re.MULTILINE)
 FEATURES = re.compile(r"^#define _GNU_SOURCE\n", re.MULTILINE)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 # by its name: the module that declares and runs it, and what it is for
 COMMANDS = {
     "report": ("report", "a verdict, ranks, globals by value, pointer check, payload"),
-    "ranks": ("parts", "each rank's state, where it blocks, its processing element, switches and memory"),
+    "ranks": ("report_parts", "each rank's state, where it blocks, its processing element, switches and memory"),
     "globals": ("globals", "every global's value on every rank, equal values together"),
-    "pointers": ("parts", "pointers that the runtime rewrote wrongly or missed, in each copy, heap and stack"),
-    "payload": ("parts", "what would move with each rank, by category"),
+    "pointers": ("report_parts", "pointers that the runtime rewrote wrongly or missed, in each copy, heap and stack"),
+    "payload": ("report_parts", "what would move with each rank, by category"),
     "audit": ("audit", "a program's variables, and how it would fare under each method"),
     "snapshot": ("snapshot", "keep a job's ranks and memory in one file"),
     "stacks": ("stacks", "where all ranks are, without a debugger"),

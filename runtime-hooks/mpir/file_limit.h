@@ -1,5 +1,5 @@
 /*
- * file_limit.h: a launcher holds several files for each process of its job.
+ * file_limit.h: raises the limit of open files: a launcher holds several for each process of its job.
  */
 #ifndef RANK_FILE_LIMIT_H
 #define RANK_FILE_LIMIT_H

@@ -1,6 +1,7 @@
 /*
- * mpir.c: the names are the interface's, which debuggers look up; built with debug information, because they read the
- * table's layout from it.
+ * mpir.c: the variables of the MPIR interface, by the names that debuggers look up.
+ *
+ * It is built with debug information, because debuggers read the table's layout from it.
  */
 #define _GNU_SOURCE
 #include "mpir.h"

@@ -1,7 +1,7 @@
 /*
  * transport_mpi.c: the hosts of a job by the site's MPI: start, size, rank, send, probe, receive, abort, end.
  *
- * All that is compiled against that MPI, by `rankcc --with-mpi mpicc`, is here and in kind.c.
+ * All that is compiled against that MPI, by `rankcc --with-mpi mpicc`, is here and in mpi_kind.c.
  */
 #include "transport_mpi.h"
 

@@ -3,10 +3,10 @@
  */
 #define _GNU_SOURCE
 #include "crash.h"
-#include "code.h"
-#include "frames.h"
+#include "address_lookup.h"
 #include "rank_debug.h"
 #include "ranks.h"
+#include "stack_walk.h"
 
 #include <signal.h>
 #include <stdatomic.h>

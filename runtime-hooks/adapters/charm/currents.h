@@ -1,9 +1,9 @@
 /*
- * currents.h: the word in which each of Charm++'s processing elements keeps the thread that it runs.
+ * currents.h: finds the word in which each of Charm++'s processing elements keeps the thread that it runs.
  *
  * The variable has no exported name, so it is recognized: of all words of the loader's data that hold the running
- * thread, or whose address a kernel thread's own variables hold (SMP builds), the one that still does after a switch.
- * Nothing is ever called or stored at a switch.
+ * thread, or whose address a kernel thread's own variables hold (SMP builds), the one that still does after a
+ * switch. Nothing is ever called or stored at a switch.
  */
 #ifndef CHARM_CURRENTS_H
 #define CHARM_CURRENTS_H

@@ -1,7 +1,8 @@
 /*
- * unwinding.h: C++ exceptions and backtrace() inside copies, which stock AMPI can't do: no unwinder knows their frames.
+ * unwinding.h: registers copies' unwind tables with libgcc, so that C++ exceptions and backtrace() work in them, as
+ * in stock AMPI they do not.
  *
- * Off unless asked for.  Copies are made known to libgcc by __register_frame, and forgotten before they are packed.
+ * Off unless asked for. Copies are made known to libgcc by __register_frame, and forgotten before they are packed.
  */
 #ifndef CHARM_UNWINDING_H
 #define CHARM_UNWINDING_H

@@ -1,7 +1,7 @@
 /*
- * shared_heap.h: memory of the runtime itself, which all processes see where ranks are processes of their own.
+ * shared_heap.h: allocates memory of the runtime that all processes share, where ranks are processes.
  *
- * Elsewhere it is libc's memory.  A rank's malloc() never gives it.
+ * Elsewhere it is libc's memory. A rank's malloc() never gives it.
  */
 #ifndef RANK_SHARED_HEAP_H
 #define RANK_SHARED_HEAP_H

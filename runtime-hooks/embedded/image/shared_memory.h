@@ -1,8 +1,7 @@
 /*
- * shared_memory.h: locks, and memory for good, of the runtime itself, which all processes see where ranks are processes
- * of their own.
+ * shared_memory.h: locks and permanent memory of the runtime that all processes share, where ranks are processes.
  *
- * Elsewhere the locks are a thread's.  Knows nothing of heaps: these are built on it (shared_heap.h).
+ * Elsewhere the locks are a thread's. Knows nothing of heaps: these are built on it (shared_heap.h).
  */
 #ifndef RANK_SHARED_MEMORY_H
 #define RANK_SHARED_MEMORY_H

@@ -1,6 +1,6 @@
 /*
- * unique.c: a word of the copy that the loader made to name a unique variable names the instance in use, which may be
- * another copy's.
+ * unique.c: finds each copy's instance of a unique variable by a relocated word that names it; the instance in use
+ * may be another copy's.
  */
 #define _GNU_SOURCE
 #include "image/unique.h"

@@ -1,14 +1,15 @@
 /*
- * agent.c: a comparison with the first host, and a loop until the transport ends or all processes have ended.
+ * agent.c: compares this host's loaded files with the first host's, then watches its processes until they or the
+ * transport end.
  */
 #define _GNU_SOURCE
 #include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/control_frames.h"
+#include "job/hosts.h"
 #include "job/loaded_files.h"
 #include "job/local_processes.h"
-#include "job/site.h"
-#include "job/transport.h"
+#include "job/process_sockets.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>

@@ -10,16 +10,16 @@
 #include "job/core_file.h"
 #include "job/loaded_files.h"
 #include "job/process.h"
-#include "job/transport.h"
-#include "libc/descriptors.h"
+#include "job/process_sockets.h"
+#include "libc/descriptor_owners.h"
 #include "libc/open_files.h"
 #include "machine/machine.h"
 #include "rank_hooks.h"
 #include "ranks/client.h"
 #include "ranks/fatal.h"
 #include "ranks/rank_lifecycle.h"
-#include "ranks/ranks.h"
 #include "ranks/scheduler.h"
+#include "ranks/user_level_threads.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * control_frames.h: what the frames between a process and the launcher hold (transport.h names their kinds).
+ * control_frames.h: what the frames between a process and the launcher hold (process_sockets.h names their kinds).
  */
 #ifndef RANK_JOB_CONTROL_FRAMES_H
 #define RANK_JOB_CONTROL_FRAMES_H

@@ -5,7 +5,7 @@
 #ifndef RANK_JOB_CORE_FILE_H
 #define RANK_JOB_CORE_FILE_H
 
-#include "ranks/ranks.h"
+#include "ranks/user_level_threads.h"
 
 #include <stddef.h>
 

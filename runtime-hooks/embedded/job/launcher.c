@@ -1,5 +1,5 @@
 /*
- * launcher.c: one loop over what the processes say and whether they live.
+ * launcher.c: handles the processes' messages and their ends, in one loop.
  */
 #define _GNU_SOURCE
 #include "job/launcher.h"
@@ -7,9 +7,9 @@
 #include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/control_frames.h"
+#include "job/hosts.h"
 #include "job/local_processes.h"
-#include "job/site.h"
-#include "job/transport.h"
+#include "job/process_sockets.h"
 #include "mpir.h"
 #include "ranks/fatal.h"
 #include "ranks/scheduler.h"

@@ -1,10 +1,10 @@
 /*
- * local_processes.c: sockets, then forks.
+ * local_processes.c: makes the sockets of all processes, then forks these.
  */
 #define _GNU_SOURCE
 #include "job/local_processes.h"
 #include "frame.h"
-#include "job/site.h"
+#include "job/hosts.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>

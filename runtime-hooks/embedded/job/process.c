@@ -5,15 +5,15 @@
 #include "job/process.h"
 #include "image/ranges.h"
 #include "job/control_frames.h"
-#include "job/transport.h"
+#include "job/process_sockets.h"
 #include "rank_hooks.h"
-#include "ranks/deadlock.h"
+#include "ranks/deadlock_report.h"
 #include "ranks/fatal.h"
 #include "ranks/kernel_threads.h"
 #include "ranks/process_hooks.h"
 #include "ranks/rank_lifecycle.h"
-#include "ranks/ranks.h"
 #include "ranks/scheduler.h"
+#include "ranks/user_level_threads.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -5,7 +5,7 @@
 #include "launch/options.h"
 #include "image/method.h"
 #include "image/ranges.h"
-#include "job/site.h"
+#include "job/hosts.h"
 #include "machine/machine.h"
 #include "methods/table.h"
 

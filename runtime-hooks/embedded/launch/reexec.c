@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "launch/reexec.h"
 #include "image/method.h"
-#include "job/site.h"
+#include "job/hosts.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>

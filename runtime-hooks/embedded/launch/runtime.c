@@ -5,29 +5,29 @@
  */
 #define _GNU_SOURCE
 #include "launch/runtime.h"
-#include "image/byte_copy.h"
 #include "image/image.h"
 #include "image/method.h"
+#include "image/object_byte_copies.h"
 #include "image/ranges.h"
 #include "image/shared_heap.h"
 #include "job/checkpoint.h"
+#include "job/hosts.h"
 #include "job/launcher.h"
 #include "job/loaded_files.h"
 #include "job/migration.h"
 #include "job/process.h"
-#include "job/site.h"
 #include "launch/options.h"
 #include "launch/program.h"
 #include "launch/reexec.h"
-#include "mpi/calls/prepare.h"
+#include "mpi/calls/library_start.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/crash.h"
 #include "ranks/fatal.h"
 #include "ranks/kernel_threads.h"
 #include "ranks/rank_lifecycle.h"
-#include "ranks/ranks.h"
 #include "ranks/scheduler.h"
+#include "ranks/user_level_threads.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * current_rank.h: which rank calls libc, for what stands in front of it.
+ * current_rank.h: the number of the running rank, for the functions that replace libc's.
  *
  * The scheduler (ranks/scheduler.c) defines the function: libc's part of the runtime knows of ranks their numbers
  * alone.

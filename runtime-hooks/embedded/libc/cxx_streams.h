@@ -1,5 +1,5 @@
 /*
- * cxx_streams.h: std::cout and its kin, which are one for all ranks of a process.
+ * cxx_streams.h: flushes std::cout and its kin, which all ranks of a process share.
  */
 #ifndef RANK_CXX_STREAMS_H
 #define RANK_CXX_STREAMS_H

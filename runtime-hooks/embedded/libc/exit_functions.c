@@ -10,7 +10,7 @@
 #include "image/rank_images.h"
 #include "libc/current_rank.h"
 #include "libc/cxx_streams.h"
-#include "libc/second_instance.h"
+#include "libc/second_runtime_instance.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

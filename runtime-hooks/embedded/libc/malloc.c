@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "image/heap.h"
 #include "image/ranges.h"
-#include "libc/second_instance.h"
+#include "libc/second_runtime_instance.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,5 @@
 /*
- * open_files.c: libc's list of open streams goes through the streams themselves; libc exports where it begins, and the
- * lock that opening or closing a stream takes.
+ * open_files.c: walks libc's list of open streams (_IO_list_all) under its lock; libc exports both.
  */
 #define _GNU_SOURCE
 #include "libc/open_files.h"

@@ -1,5 +1,6 @@
 /*
- * process_allocations.h: where the calls lie that stand in front of libc's for what it keeps for the whole process.
+ * process_allocations.h: the section of the functions that replace libc calls which keep memory for the whole
+ * process.
  *
  * In a linker namespace they have to stay that namespace's own: it has a libc of its own.
  */

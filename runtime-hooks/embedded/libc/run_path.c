@@ -1,5 +1,5 @@
 /*
- * run_path.c: dlopen() from the original.
+ * run_path.c: calls dlopen() from the original's code, so that the loader finds its DT_RUNPATH.
  */
 #include "libc/run_path.h"
 #include "image/rank_images.h"

@@ -7,11 +7,11 @@
  * Described in "virtualization 2022", which cites MPC (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
-#include "image/byte_copy.h"
 #include "image/image.h"
 #include "image/method.h"
+#include "image/object_byte_copies.h"
 #include "rank_hooks.h"
-#include "ranks/ranks.h"
+#include "ranks/user_level_threads.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,9 +5,9 @@
  * its own; what is left to do is to rewrite the pointers (rewrite.c).
  * Described in "virtualization 2022" (docs/references.md has the source, and what differs).
  */
-#include "image/byte_copy.h"
 #include "image/image.h"
 #include "image/method.h"
+#include "image/object_byte_copies.h"
 
 static int make(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     (void)rank;

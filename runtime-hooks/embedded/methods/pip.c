@@ -2,15 +2,15 @@
  * pip.c: the system's loader loads the program once more for every rank, in a namespace of its own (PIPglobals).
  *
  * A namespace holds a second instance of every library, so of this one too.  It stays idle: whatever in the namespace
- * names it is made to name this one, and its malloc family calls this one's (second_instance.h).  Code and data are
- * private then, libc's included; a rank's output is flushed when its main has returned.
- * Described in "virtualization 2022", after "PiP 2018" (docs/references.md has the source, and what differs).
+ * names it is made to name this one, and its malloc family calls this one's (second_runtime_instance.h).  Code and data
+ * are private then, libc's included; a rank's output is flushed when its main has returned. Described in
+ * "virtualization 2022", after "PiP 2018" (docs/references.md has the source, and what differs).
  */
 #define _GNU_SOURCE
 #include "image/image.h"
 #include "image/method.h"
 #include "libc/exit_functions.h"
-#include "libc/second_instance.h"
+#include "libc/second_runtime_instance.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * client.h: the layer above ranks, as ranks and what moves them know it.
+ * client.h: the functions that the library above ranks (MPI) registers, for ranks, jobs and checkpoints to call.
  *
- * A library whose calls ranks make (MPI) keeps something for each rank.  What of it the runtime has to know, it asks
+ * A library whose calls ranks make (MPI) keeps something for each rank. What of it the runtime has to know, it asks
  * through these functions, so that ranks, jobs and checkpoints need not know which library it is.
  */
 #ifndef RANK_CLIENT_H

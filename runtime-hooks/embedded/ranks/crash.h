@@ -1,5 +1,5 @@
 /*
- * crash.h: which rank it was, when a signal ends the process by a fault of the program's.
+ * crash.h: says which rank it was when a signal ends the process.
  */
 #ifndef RANK_CRASH_H
 #define RANK_CRASH_H

@@ -1,6 +1,8 @@
 /*
- * fatal.c: no destructors are run: what they would end has not begun, or is for no rank.  What the program's
- * constructors have printed is not lost.
+ * fatal.c: ends the process with a sentence, and runs no destructors: what they would end has not begun, or is for
+ * no rank.
+ *
+ * What the program's constructors have printed is not lost.
  */
 #define _GNU_SOURCE
 #include "ranks/fatal.h"

@@ -1,5 +1,5 @@
 /*
- * fatal.h: the end of rankrun, or of the job, with one sentence that says why.
+ * fatal.h: ends rankrun, or the job, with one sentence that says why.
  */
 #ifndef RANK_FATAL_H
 #define RANK_FATAL_H

@@ -8,11 +8,11 @@
 #include "image/shared_memory.h"
 #include "rank_hooks.h"
 #include "ranks/crash.h"
-#include "ranks/deadlock.h"
+#include "ranks/deadlock_report.h"
 #include "ranks/fatal.h"
+#include "ranks/memory_sharing_process.h"
 #include "ranks/process_hooks.h"
-#include "ranks/processing_element.h"
-#include "ranks/task.h"
+#include "ranks/scheduler_state.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

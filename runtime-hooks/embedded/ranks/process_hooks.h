@@ -1,6 +1,6 @@
 /*
- * process_hooks.h: a job of several processes, as the scheduler of one of them has to know it: which ranks begin here,
- * and what it calls when.
+ * process_hooks.h: what the scheduler of one process calls when a job has several: which ranks begin here, and
+ * functions for events.
  */
 #ifndef RANK_PROCESS_HOOKS_H
 #define RANK_PROCESS_HOOKS_H

@@ -7,7 +7,7 @@
 #define RANK_RANK_LIFECYCLE_H
 
 #include "image/image.h"
-#include "ranks/ranks.h"
+#include "ranks/user_level_threads.h"
 
 /* `argv` is the program's, its name included. */
 void lifecycle_prepare(const struct image_plan *plan, int argc, char **argv);

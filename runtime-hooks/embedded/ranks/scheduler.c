@@ -10,7 +10,7 @@
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/process_hooks.h"
-#include "ranks/processing_element.h"
+#include "ranks/scheduler_state.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -4,11 +4,11 @@
  * Ranks are never reordered, which the standard allows.
  */
 #include "mpi/calls/communicator_create.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/grid.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/publish.h"
 #include "mpi/objects/rank_state.h"
 #include "ranks/scheduler.h"

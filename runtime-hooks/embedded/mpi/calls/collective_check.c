@@ -10,8 +10,8 @@
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
-#include "mpi/objects/host_memory.h"
-#include "mpi/objects/message.h"
+#include "mpi/objects/library_memory.h"
+#include "mpi/objects/message_matching.h"
 #include "ranks/scheduler.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef RANK_MPI_COLLECTIVE_CHECK_H
 #define RANK_MPI_COLLECTIVE_CHECK_H
 
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 
 struct communicator;
 struct mpi_rank;

@@ -3,8 +3,8 @@
  *
  * Each regular one is its v-variant with equal counts; a `layout` answers where a member's block lies.
  */
-#include "mpi/calls/collective.h"
-#include "mpi/objects/call.h"
+#include "mpi/calls/collective_common.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/datatype.h"
 
 /* Where each member's block lies in a buffer: by arrays, or (counts NULL) equal blocks one after another. */

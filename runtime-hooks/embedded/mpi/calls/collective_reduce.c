@@ -4,11 +4,11 @@
  * Operands are always combined in the order of ranks, so operations need not commute, and results are the same in
  * every run.
  */
-#include "mpi/calls/collective.h"
+#include "mpi/calls/collective_common.h"
 #include "mpi/calls/op.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/datatype.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 
 #include <limits.h>
 #include <string.h>

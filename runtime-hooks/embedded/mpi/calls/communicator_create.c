@@ -5,14 +5,14 @@
  * communicators exist elsewhere.
  */
 #include "mpi/calls/communicator_create.h"
-#include "mpi/calls/collective.h"
 #include "mpi/calls/collective_check.h"
-#include "mpi/objects/call.h"
+#include "mpi/calls/collective_common.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/grid.h"
 #include "mpi/objects/group.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/publish.h"
 #include "ranks/scheduler.h"
 

@@ -3,11 +3,11 @@
  *
  * Every constructor is a sequence of "so many of that type at this offset"; a builder collects these into blocks.
  */
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/handle_table.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * environment.c: start, end, time and names.
  */
 #include "mpi/calls/environment.h"
-#include "mpi/calls/collective.h"
 #include "mpi/calls/collective_check.h"
-#include "mpi/objects/call.h"
+#include "mpi/calls/collective_common.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"

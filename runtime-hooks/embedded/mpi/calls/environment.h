@@ -1,5 +1,5 @@
 /*
- * environment.h: between MPI_Init and MPI_Finalize.
+ * environment.h: whether a rank is between MPI_Init and MPI_Finalize.
  */
 #ifndef RANK_MPI_ENVIRONMENT_H
 #define RANK_MPI_ENVIRONMENT_H

@@ -5,10 +5,10 @@
  */
 #include "mpi/calls/op.h"
 #include "mpi/calls/op_kernels.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/handle_table.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 
 #define LAST_PREDEFINED MPI_MAXLOC

@@ -5,13 +5,13 @@
  * waiting for MPI_REQUEST_NULL (wait.c).  A ready send is a standard one, which the standard allows.
  */
 #include "mpi/calls/point_to_point.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/handle_table.h"
 #include "mpi/objects/inbox.h"
-#include "mpi/objects/message.h"
+#include "mpi/objects/message_matching.h"
 #include "mpi/objects/rank_state.h"
 #include "mpi/objects/request.h"
 

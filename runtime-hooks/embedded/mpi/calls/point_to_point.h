@@ -1,5 +1,5 @@
 /*
- * point_to_point.h: the arguments of calls that send and receive.
+ * point_to_point.h: checks the arguments of calls that send and receive.
  */
 #ifndef RANK_MPI_POINT_TO_POINT_H
 #define RANK_MPI_POINT_TO_POINT_H

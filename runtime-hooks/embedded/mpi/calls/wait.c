@@ -1,12 +1,12 @@
 /*
  * wait.c: the calls that wait for requests, test and free them.
  */
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/handle_table.h"
 #include "mpi/objects/inbox.h"
-#include "mpi/objects/message.h"
+#include "mpi/objects/message_matching.h"
 #include "mpi/objects/publish.h"
 #include "mpi/objects/rank_state.h"
 #include "mpi/objects/request.h"

@@ -1,5 +1,5 @@
 /*
- * rank_program.h: what a program may tell the runtime of its globals.
+ * rank_program.h: for programs: tells the runtime where their globals are.
  */
 #ifndef RANK_PROGRAM_INTERFACE_H
 #define RANK_PROGRAM_INTERFACE_H

@@ -3,7 +3,7 @@
  */
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/group.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "ranks/scheduler.h"
 
 #define CONTEXT_WORLD 1u /* above it one per rank for its MPI_COMM_SELF; communicator_create.c draws the others */

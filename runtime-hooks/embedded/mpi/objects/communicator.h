@@ -5,7 +5,7 @@
 #define RANK_MPI_COMMUNICATOR_H
 
 #include "mpi.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/rank_state.h"
 
 #include <stdint.h>

@@ -4,10 +4,10 @@
  * How derived datatypes are built is in datatype_build.c.
  */
 #include "mpi/objects/datatype.h"
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/error.h"
 #include "mpi/objects/handle_table.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 
 #include <complex.h>

@@ -5,7 +5,7 @@
  */
 #include "mpi/objects/error.h"
 #include "mpi/objects/communicator.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 #include "ranks/fatal.h"
 

@@ -1,10 +1,10 @@
 /*
- * error.h: what a call does that fails.
+ * error.h: what becomes of a call that fails: error handlers, the end of the job, texts.
  */
 #ifndef RANK_MPI_ERROR_H
 #define RANK_MPI_ERROR_H
 
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 
 struct communicator;
 struct mpi_rank;

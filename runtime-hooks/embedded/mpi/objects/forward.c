@@ -6,8 +6,8 @@
  */
 #include "mpi/objects/forward.h"
 #include "job/process.h"
-#include "job/transport.h"
-#include "mpi/objects/host_memory.h"
+#include "job/process_sockets.h"
+#include "mpi/objects/library_memory.h"
 
 #include <string.h>
 

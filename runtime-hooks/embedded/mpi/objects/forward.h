@@ -1,5 +1,5 @@
 /*
- * forward.h: messages to ranks that are in another process, on their way there.
+ * forward.h: sends messages to ranks in other processes.
  */
 #ifndef RANK_MPI_FORWARD_H
 #define RANK_MPI_FORWARD_H

@@ -2,7 +2,7 @@
  * grid.c: grids as objects; cartesian.c has the calls.
  */
 #include "mpi/objects/grid.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 
 struct cartesian *cartesian_new(int count) {
     struct cartesian *grid = host_allocate(sizeof *grid + (size_t)count * sizeof grid->axes[0]);

@@ -2,7 +2,7 @@
  * group.c: groups as objects; group_calls.c has the calls.
  */
 #include "mpi/objects/group.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 
 #include <string.h>

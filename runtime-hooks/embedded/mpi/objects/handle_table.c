@@ -1,8 +1,8 @@
 /*
- * handle_table.c: arrays that are half empty.
+ * handle_table.c: a table of handles that grows when it is full.
  */
 #include "mpi/objects/handle_table.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "mpi/objects/inbox.h"
 #include "image/shared_memory.h"
 #include "job/process.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "ranks/scheduler.h"
 
 static struct inbox *inboxes; /* by rank */

@@ -8,7 +8,7 @@
 #ifndef RANK_MPI_INBOX_H
 #define RANK_MPI_INBOX_H
 
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 
 #include <pthread.h>
 #include <stdbool.h>

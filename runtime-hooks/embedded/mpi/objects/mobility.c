@@ -5,15 +5,15 @@
 #include "image/heap.h"
 #include "image/ranges.h"
 #include "job/process.h"
-#include "job/transport.h"
+#include "job/process_sockets.h"
 #include "mpi/objects/forward.h"
-#include "mpi/objects/host_memory.h"
 #include "mpi/objects/inbox.h"
-#include "mpi/objects/message.h"
+#include "mpi/objects/library_memory.h"
+#include "mpi/objects/message_matching.h"
 #include "mpi/objects/rank_state.h"
 #include "ranks/fatal.h"
-#include "ranks/ranks.h"
 #include "ranks/scheduler.h"
+#include "ranks/user_level_threads.h"
 
 #include <string.h>
 

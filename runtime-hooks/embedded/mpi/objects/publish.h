@@ -1,10 +1,10 @@
 /*
- * publish.h: what the registry says of a rank that is in a call.
+ * publish.h: publishes in the registry which call a rank is in.
  */
 #ifndef RANK_MPI_PUBLISH_H
 #define RANK_MPI_PUBLISH_H
 
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 
 struct communicator;
 

@@ -1,10 +1,10 @@
 /*
- * rank_state.c: made at a rank's first call, and attached to the rank.
+ * rank_state.c: makes a rank's MPI state at its first call.
  */
 #include "mpi/objects/rank_state.h"
 #include "mpi.h"
-#include "mpi/objects/host_memory.h"
 #include "mpi/objects/inbox.h"
+#include "mpi/objects/library_memory.h"
 #include "ranks/fatal.h"
 #include "ranks/scheduler.h"
 

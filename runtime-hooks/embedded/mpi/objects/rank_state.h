@@ -4,7 +4,7 @@
 #ifndef RANK_MPI_RANK_STATE_H
 #define RANK_MPI_RANK_STATE_H
 
-#include "mpi/objects/call.h"
+#include "mpi/objects/call_names.h"
 #include "mpi/objects/handle_table.h"
 
 #include <stdbool.h>

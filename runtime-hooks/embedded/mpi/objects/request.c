@@ -6,9 +6,9 @@
 #include "mpi/objects/request.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
-#include "mpi/objects/host_memory.h"
 #include "mpi/objects/inbox.h"
-#include "mpi/objects/message.h"
+#include "mpi/objects/library_memory.h"
+#include "mpi/objects/message_matching.h"
 #include "mpi/objects/rank_state.h"
 #include "ranks/scheduler.h"
 

@@ -5,7 +5,7 @@
  * all that were replaced have less room together than the last.  Only the sender's kernel thread writes.
  */
 #include "mpi/objects/sent_counts.h"
-#include "mpi/objects/host_memory.h"
+#include "mpi/objects/library_memory.h"
 #include "rank_hooks.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
  */
 #include "mpi/objects/sequence.h"
 #include "image/ranges.h"
-#include "mpi/objects/host_memory.h"
 #include "mpi/objects/inbox.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/rank_state.h"
 #include "ranks/scheduler.h"
 
