@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.dwarf.types import COMMON, FILE_STATIC, FUNCTION_STATIC, GLOBAL, MODULE, THREAD_LOCAL, Variable
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.model import Absent, RankTable
 
-from .program_facts import Facts
+if TYPE_CHECKING:  # pyelftools, which reads facts, takes long to import: a report needs the diagnoses alone
+    from .program_facts import Facts
 
 METHODS = (
     "pie",
@@ -155,7 +156,7 @@ def named(names: list[str]) -> str:
 
 # ---- the checks: None where all is well ----
 
-Check = Callable[[Facts], Optional["Diagnosis"]]
+Check = Callable[["Facts"], Optional["Diagnosis"]]
 
 
 def _unaligned_segment(facts: Facts) -> Optional[Diagnosis]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.model import RankTable
 
 from .method_diagnoses import LOST, METHODS, MOST_NAMESPACES, NAMES, RISK, Diagnosis, Judgement, judge, named
-from .program_facts import Facts
+
+if TYPE_CHECKING:  # late, as in method_diagnoses
+    from .program_facts import Facts
 
 AMPI, SMPI, PIP, EMBEDDED = RUNTIMES = ("ampi", "smpi", "pip", "embedded")
 METHODS_OF = {

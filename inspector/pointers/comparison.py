@@ -16,7 +16,7 @@ from pieglobalsfind.ranks.variable_address import has_copy
 from pieglobalsfind.targets.ranges import merged
 
 from .findings import HEAP, PointerFinding, right_value, verdict_of
-from .object_evidence import MANGLED, PROVEN, Ground
+from .ground import MANGLED, PROVEN, Ground
 from .original_data import Originals, ScannedPart, held_in, read_or_nothing
 from .words import BLOCK, WORD, Ranges, changed_pieces, is_past_end, words_in
 

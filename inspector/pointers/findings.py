@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.model import Absent
 
-from .object_evidence import AMBIGUOUS, MANGLED, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground
+from .ground import AMBIGUOUS, MANGLED, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground
 
 FALSE_POSITIVE = "false positive"
 STALE = "stale"

@@ -21,9 +21,9 @@ from pieglobalsfind.target import backed
 from ..job.rank_data import LARGEST_PIECE, RankData
 from .comparison import Comparison, mangled_ground
 from .findings import HEAP, LIBC_HEAP, STACK, PointerFinding, right_value, verdict_of
+from .ground import MANGLED, UNTYPED, Ground
 from .heap_blocks import Blocks, blocks_in
 from .libc_heap_words import LibcWords
-from .object_evidence import MANGLED, UNTYPED, Ground
 from .original_data import Originals
 from .pointers_to_other_ranks import OtherRanks
 from .stack_evidence import StackEvidence, StackVariables

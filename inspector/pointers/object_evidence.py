@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
 
@@ -22,14 +21,7 @@ from pieglobalsfind.model import Absent, Object
 from ..program.program_file import ProgramFile
 from ..terminal.text import harmless
 from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
-
-# What evidence says of a word
-PROVEN = "proven"  # a relocation makes it an address, or the loader does in the dynamic section
-TYPED = "typed"  # DWARF types it as a pointer
-AMBIGUOUS = "ambiguous"  # a union with a pointer among others, or an integer type made for addresses
-MANGLED = "glibc-mangled"  # a pointer as setjmp keeps it: rotated, and mixed with a guard of the process
-NO_POINTER = "no pointer"  # DWARF types it as something else
-UNTYPED = "untyped"  # nothing describes it
+from .ground import AMBIGUOUS, MANGLED, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground
 
 # Words of glibc's jmp_buf (bits/types/struct___jmp_buf_tag.h): registers, of which some are mangled
 JUMP_WORD = re.compile(r"(?:^|[.>])__jmpbuf\[(\d+)\]$")
@@ -39,24 +31,6 @@ def mangled_jump_words(processor: Processor) -> frozenset[int]:
     """The words of a jmp_buf that are mangled."""
     (layout,) = processor.contexts["jmp_buf"]
     return frozenset(rule.offset // WORD for rule in layout if rule.dwarf_register in processor.mangled)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What is known of one word: `kind` is one of the constants above, `source` the evidence in words.
-
-    `symbol` is the variable with the path to its member ("packets[1].where"), "" if unknown; `type` is the member's.
-    """
-
-    kind: str
-    source: str
-    symbol: str = ""
-    type: str = ""
-
-    @property
-    def is_pointer(self) -> bool:
-        """Return whether the evidence is that of a pointer."""
-        return self.kind in (PROVEN, TYPED)
 
 
 class ObjectEvidence:

@@ -17,7 +17,8 @@ from pieglobalsfind.target import Target, backed
 
 from ..job.job import Job
 from ..job.rank_data import LARGEST_PIECE
-from .object_evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence, mangled_jump_words
+from .ground import NO_POINTER, UNTYPED, Ground
+from .object_evidence import ObjectEvidence, mangled_jump_words
 from .typed_heap_objects import AllocatedRegion, PointersOf, Reached, Typed
 from .words import WORD, Ranges, Word, candidates, mangled_words, words_in
 

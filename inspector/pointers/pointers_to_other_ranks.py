@@ -18,7 +18,7 @@ from ..job.job import Job
 from ..terminal.text import harmless
 from .comparison import Comparison
 from .findings import ANOTHER_RANKS, STACK, PointerFinding
-from .object_evidence import MANGLED, NO_POINTER, Ground
+from .ground import MANGLED, NO_POINTER, Ground
 from .original_data import Originals, ScannedPart
 from .words import WORD, Word
 from .words_into_other_images import OtherImages

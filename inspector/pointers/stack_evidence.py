@@ -24,7 +24,8 @@ from pieglobalsfind.stacks.unwind import Activation, Walker
 from ..job.job import Job
 from ..terminal.text import harmless
 from ..values.layout import leaves_at
-from .object_evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground, mangled_jump_words
+from .ground import AMBIGUOUS, PROVEN, UNTYPED, Ground
+from .object_evidence import mangled_jump_words
 from .typed_heap_objects import LARGEST_OBJECT, Typed
 from .words import WORD
 

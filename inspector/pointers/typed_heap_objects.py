@@ -18,7 +18,8 @@ from pieglobalsfind.dwarf.types import Array, Base, Function, Pointer, Struct, T
 from pieglobalsfind.errors import MemoryUnreadable
 
 from ..values.layout import is_pointer, leaves_at, pointer_offsets, subscript
-from .object_evidence import AMBIGUOUS, NO_POINTER, Ground, ground_by_type
+from .ground import AMBIGUOUS, NO_POINTER, Ground
+from .object_evidence import ground_by_type
 
 MOST_OBJECTS = 400_000  # of all ranks together
 FEWEST_OBJECTS = 2_000  # of one rank

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Optional
 
 from pieglobalsfind.ranks.rankset import compact
@@ -99,6 +98,8 @@ def statistics_of(texts: Mapping[int, str]) -> Optional[Statistics]:
 
 def beyond(finite: Mapping[int, float]) -> tuple[int, ...]:
     """The ranks that stand apart; where more than half have one number, those that have another."""
+    from statistics import median  # late: it takes longer to import than the rest of a small command
+
     middle = median(finite.values())
     distances = {rank: abs(number - middle) for rank, number in finite.items()}
     usual = median(distances.values())

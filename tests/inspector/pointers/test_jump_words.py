@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.pointers.object_evidence import MANGLED, ground_by_type, mangled_jump_words
+from inspector.pointers.ground import MANGLED
+from inspector.pointers.object_evidence import ground_by_type, mangled_jump_words
 from pieglobalsfind.dwarf.types import Array, Base, Dimension, Member, Struct, TypeTable
 from pieglobalsfind.machine.aarch64 import AARCH64
 from pieglobalsfind.machine.processor import Processor
