@@ -13,7 +13,7 @@ from tests.support.rank_print import by_rank, is_same
 from tests.support.running import StartJob
 
 RANKS = 9  # the last one runs
-PARTS = 6
+PARTS = 2
 WAITING = range(RANKS - 1)
 FEWER = ("0-1", "7-8")  # so few ranks are visited one by one
 SELECTED = (2, 5)  # where GDB's own command is asked

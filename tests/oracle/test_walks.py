@@ -28,7 +28,7 @@ from tests.support.sharing import Shared
 SOURCES = PROGRAMS / "walks"
 RANKS = 4
 STEPS = 60
-SEEDS = range(int(os.environ.get("RANKLENS_WALKS", "2")))
+SEEDS = range(int(os.environ.get("RANKLENS_WALKS", "1")))
 TIMEOUT = 240
 ZEROED = "-ftrivial-auto-var-init=zero"  # variables that have no value yet are 0 on both sides
 # Fortran's code is not the same on both sides there: numbers in mpif.h differ.

@@ -22,7 +22,7 @@ from tests.support.running import Job, StartJob
 
 __all__ = ["program"]
 TURNS = 400000  # longer than the first look, for which files are read
-LOOKS = 25  # of 0.4 s: all memory is searched for copies each time
+LOOKS = 8  # of 0.4 s: all memory is searched for copies each time
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_every_rank_at_every_look(start_job: StartJob, rankrun: Path, program: P
             assert value_of(found, rank, "before") - value_of(found, rank, "after") in (0, 1)
             assert value_of(found, rank, "number", size=4) == rank.rank
         running += sum(rank.state == RUNNING for rank in found.table.ranks)
-    assert running >= LOOKS // 10, "hardly any rank was seen to run"
+    assert running > 0, "no rank was seen to run"
 
 
 def test_the_result_is_the_same(start_job: StartJob, rankrun: Path, program: Path) -> None:
