@@ -25,6 +25,7 @@ from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
 SETTING = "auto-solib-add"
 IS_LOST = r"(?m)^-\d+ +shlib events (?!.*_dl_debug_state>)"
+HEARS = r"(?m)^-\d+ +shlib events .* 0x0*{:x}\b"
 R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
@@ -94,9 +95,17 @@ class LateLibraries:
             return
         paths = [path for path in unread() if path not in self._spared]
         self._read_each(paths)
-        if not set(paths) <= set(map(path_of, gdb.objfiles())) and is_whole():
+        if not set(paths) <= files_read() and is_whole() and not self._gdb_hears_there():
             renew_list()
             self._read_each(paths)
+
+    def _gdb_hears_there(self) -> bool:
+        """Whether GDB has a breakpoint of its own where ours is: it has brought its list up to date then.
+
+        To make the list anew deletes GDB's breakpoint, amid the stop at it, and GDB crashes.
+        """
+        address = self._breakpoint.address if self._breakpoint is not None else 0
+        return re.search(HEARS.format(address), execute("maint info breakpoints")) is not None
 
     @staticmethod
     def _read_each(paths: list[str]) -> None:
@@ -141,13 +150,18 @@ def pattern_of(path: str) -> str:
     return "/" + re.sub(r"[^\w-]", ".", name + library) + ("[^/]*$" if library else "$")
 
 
+def files_read() -> set[str]:
+    """The files that GDB has symbols of, by the names that the kernel has for them: it follows symbolic links."""
+    return {os.path.realpath(path_of(objfile)) for objfile in gdb.objfiles()}
+
+
 def unread() -> list[str]:
     """The files, but for the program's, whose code the process has mapped, be it once more, and GDB no symbols of.
 
     GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
     error, because they have missed how these came.
     """
-    read = set(map(path_of, gdb.objfiles()))
+    read = files_read()
     space = gdb.current_progspace()
     program = os.path.realpath(path_of(space)) if space is not None else ""
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
