@@ -308,9 +308,9 @@ class Breakpoints:
                     self.synchronize()
 
     def _bind(self) -> None:
-        """Keep ranks' breakpoints out of other inferiors, once there are any."""
+        """Keep ranks' breakpoints out of other inferiors, once there are any; an inferior may run meanwhile."""
         for inferior in gdb.inferiors() if len(gdb.inferiors()) > 1 else ():
-            if inferior.num in self._lives and not is_running(inferior):
+            if inferior.num in self._lives:
                 followers = self._lives[inferior.num].followers
                 if followers.are_unbound:
                     with within(inferior.num):
