@@ -36,7 +36,7 @@ from gdbext.gdb_api.run_commands import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.gdb_api.users_commands import UsersCommands, output_of
 from gdbext.selection.debugger import GdbDebugger
-from gdbext.selection.inferiors import is_running, standing, within
+from gdbext.selection.inferiors import standing, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
