@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Optional
 
@@ -93,11 +94,14 @@ class LateLibraries:
     def _read(self) -> None:
         if not self._reads and not gdb.parameter(SETTING):  # the user wants none to be read
             return
-        paths = [path for path in unread() if path not in self._spared]
+        paths = self._unread()
         self._read_each(paths)
-        if not set(paths) <= files_read() and is_whole() and not self._gdb_hears_there():
+        if paths and self._unread() and is_whole() and not self._gdb_hears_there():
             renew_list()
             self._read_each(paths)
+
+    def _unread(self) -> list[str]:
+        return [path for path in unread() if path not in self._spared]
 
     def _gdb_hears_there(self) -> bool:
         """Whether GDB has a breakpoint of its own where ours is: it has brought its list up to date then.
@@ -150,25 +154,22 @@ def pattern_of(path: str) -> str:
     return "/" + re.sub(r"[^\w-]", ".", name + library) + ("[^/]*$" if library else "$")
 
 
-def files_read() -> set[str]:
-    """The files that GDB has symbols of, by the names that the kernel has for them: it follows symbolic links."""
-    return {os.path.realpath(path_of(objfile)) for objfile in gdb.objfiles()}
-
-
 def unread() -> list[str]:
     """The files, but for the program's, whose code the process has mapped, be it once more, and GDB no symbols of.
 
     GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
     error, because they have missed how these came.
     """
-    read = files_read()
+    read = Counter(os.path.realpath(path_of(objfile)) for objfile in gdb.objfiles())  # as the kernel names files
     space = gdb.current_progspace()
     program = os.path.realpath(path_of(space)) if space is not None else ""
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
+    mapped = Counter(mapping.path for mapping in code)
     return list(
         dict.fromkeys(
             mapping.path
             for mapping in code
-            if mapping.path != program and (mapping.path not in read or not gdb.solib_name(mapping.start))
+            if mapping.path != program
+            and (mapped[mapping.path] > read[mapping.path] or not gdb.solib_name(mapping.start))
         )
     )
