@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Optional
 import gdb
 
 from gdbext.breakpoints import hit_counts
+from gdbext.breakpoints.address_breakpoints import AddressBreakpoints
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
 from gdbext.breakpoints.followed import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower import Hit
@@ -68,6 +69,7 @@ class Breakpoints:
         self._hits = Hits()
         self._enable_counts = EnableCounts()
         self._warnings = ConditionWarnings()
+        self.at_addresses = AddressBreakpoints(face.inferiors)
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events

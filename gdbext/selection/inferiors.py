@@ -52,6 +52,7 @@ class Inferiors:
         self._jobs: dict[int, JobView] = {}
         self.runs = 0  # how often something has run since
         self.on_move: Callable[[], None] = lambda: None  # called once symbols mean another rank
+        self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
         self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
 
     @property
@@ -67,6 +68,7 @@ class Inferiors:
             state = self._states[inferior.num] = InferiorState(
                 self._settings, self._displays, self._watches, lambda: self.on_move()
             )
+            state.focus.before_symbols = lambda: self.before_symbols()
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()

@@ -45,6 +45,7 @@ class Focus:
 
     def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
         self._on_move = on_move
+        self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
         self._settings = settings
         self.wanted = WantedSymbols(settings)
         self._displays = displays
@@ -246,6 +247,7 @@ class Focus:
             self._displays.save()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
+            self.before_symbols()
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)

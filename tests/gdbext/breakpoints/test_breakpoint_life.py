@@ -314,3 +314,26 @@ tell("internal", [line for line in ask("maint info breakpoints").splitlines() if
     )
     assert answers["locations"] == 1
     assert not [line for line in answers["internal"] if " breakpoint " in line and "rank_debug_event" not in line]
+
+
+def test_a_breakpoint_at_an_address_stops_in_the_next_run(session: Session, rankrun: Path, ticks: Path) -> None:
+    """GDB disables it where the expression has no value yet; one that the user has disabled stays so."""
+    answers = session.run(
+        f"""
+gdb.execute("break turn")
+gdb.execute("run")
+for command in ("break *tick", "break *tick+4", "disable 3", "disable 1", "run"):
+    ask(command)
+{TO_THE_END}
+tell("enabled", [one.enabled for one in gdb.breakpoints()])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert answers["ended"] and answers["enabled"] == [False, True, False], answers.output
+    assert {function for function, _, _ in answers["stops"]} == {"tick"}
+    assert sorted(rank for _, rank, _ in answers["stops"]) == sorted([*range(RANKS)] * TURNS), answers.output
