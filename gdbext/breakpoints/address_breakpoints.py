@@ -1,10 +1,13 @@
-"""Users' breakpoints at `*EXPRESSION` (`break *solve+4`), where the program is run again.
+"""Users' breakpoints at `*EXPRESSION` (`break *solve+4`), where ranks' symbols go and come.
 
-GDB evaluates the expression anew for each process, before ranks have symbols, and disables a breakpoint for good whose
-expression names what is not there. Those that were enabled are enabled again as symbols come.
+GDB evaluates the expression anew whenever symbols change, and disables a breakpoint for good whose expression names
+what is not there, as it is when the program is run again. What GDB has disabled is enabled again as symbols come.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import gdb
 
@@ -18,13 +21,18 @@ class AddressBreakpoints:
     def __init__(self, inferiors: Inferiors) -> None:
         self._inferiors = inferiors
         self._waiting: list[gdb.Breakpoint] = []
-        inferiors.before_symbols = self._enable
+        inferiors.before_symbols, inferiors.without_symbols = self._enable, self._noted
 
     def begin(self) -> None:
         """Note those that are enabled, before the program is run."""
-        self._waiting = [
-            user for user in gdb.breakpoints() if follows(user) and user.enabled and (user.location or "")[:1] == "*"
-        ]
+        self._waiting += enabled_at_expressions()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Ranks' symbols go inside."""
+        enabled = enabled_at_expressions()
+        yield
+        self._waiting += [user for user in enabled if user.is_valid() and not user.enabled]
 
     def _enable(self) -> None:
         """Before GDB reads symbols of a rank, and evaluates the expressions with them."""
@@ -36,3 +44,9 @@ class AddressBreakpoints:
         """The program has stopped; if GDB has symbols of a rank, the user decides what is enabled."""
         if self._waiting and self._inferiors.state().focus.paths:
             self._waiting = []
+
+
+def enabled_at_expressions() -> list[gdb.Breakpoint]:
+    """Return those of the user's that are enabled, and stand at an expression's value."""
+    users = [user for user in gdb.breakpoints() if follows(user) and user.enabled]
+    return [user for user in users if (user.location or "").startswith("*")]
