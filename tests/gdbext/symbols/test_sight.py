@@ -55,7 +55,11 @@ def check(answers: list[list[int]], places: Places) -> None:
         ], f"rank {rank}"
 
 
-@pytest.mark.parametrize("flags", [("-gz",), ("-gsplit-dwarf",), ("-gdwarf-4",), ("-O2",), ("-fcommon",)], ids=str)
+AT_FIXED_ADDRESSES = "-Wl,-Ttext-segment=0x1000000"  # whose headers then hold words that look like pointers
+KINDS = [("-gz",), ("-gsplit-dwarf",), ("-gdwarf-4",), ("-O2",), ("-fcommon",), (AT_FIXED_ADDRESSES,)]
+
+
+@pytest.mark.parametrize("flags", KINDS, ids=str)
 def test_kinds_of_debug_information(
     session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
