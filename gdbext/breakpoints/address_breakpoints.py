@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import gdb
 
-from gdbext.breakpoints.followed import follows
+from gdbext.breakpoints.followed import at_expression, follows
 from gdbext.selection.inferiors import Inferiors
 
 
@@ -48,5 +48,4 @@ class AddressBreakpoints:
 
 def enabled_at_expressions() -> list[gdb.Breakpoint]:
     """Return those of the user's that are enabled, and stand at an expression's value."""
-    users = [user for user in gdb.breakpoints() if follows(user) and user.enabled]
-    return [user for user in users if (user.location or "").startswith("*")]
+    return [user for user in gdb.breakpoints() if follows(user) and user.enabled and at_expression(user)]

@@ -337,3 +337,26 @@ tell("enabled", [one.enabled for one in gdb.breakpoints()])
     assert answers["ended"] and answers["enabled"] == [False, True, False], answers.output
     assert {function for function, _, _ in answers["stops"]} == {"tick"}
     assert sorted(rank for _, rank, _ in answers["stops"]) == sorted([*range(RANKS)] * TURNS), answers.output
+
+
+def test_a_hardware_breakpoint_at_a_variable_is_the_user_s_will(session: Session, rankrun: Path, ticks: Path) -> None:
+    """It is the processor's, in the rank that was meant; none of ours stands in other ranks' variables."""
+    answers = session.run(
+        f"""
+gdb.execute("break tick")
+gdb.execute("run")
+tell("said", [ask("hbreak *(char *)&ticks"), gdb.breakpoints()[1].enabled])
+listed = ask("maint info breakpoints")
+own, places = value("(long)&ticks"), [value(f'(long)$_rankaddr("ticks", {{number}})') for number in range({RANKS})]
+tell("places", [[place == own, f"0x{{place:016x}}" in listed] for place in places])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    said, is_enabled = answers["said"]
+    assert "Hardware assisted breakpoint" in said and "disabled" not in said and is_enabled, answers.output
+    assert sorted(answers["places"]) == [[False, False]] * (RANKS - 1) + [[True, True]], answers.output
