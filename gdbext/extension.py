@@ -138,6 +138,7 @@ class Extension:
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self.face.follow()
+            self.breakpoints.at_addresses.end()
             reported = self.breakpoints.hit
             if reported is not None:
                 show_users(event)
@@ -190,6 +191,7 @@ class Extension:
 
     def _before_run(self) -> None:
         self._unread_libraries.begin()
+        self.breakpoints.at_addresses.begin()
         if self.face.state().focus.paths:  # GDB would delete them where a file of these has changed
             self.face.displays.save()
 

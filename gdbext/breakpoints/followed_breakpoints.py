@@ -36,6 +36,11 @@ def follows(breakpoint: Any) -> bool:
     return not isinstance(breakpoint, (Own, gdb.FinishBreakpoint))
 
 
+def at_expression(user: gdb.Breakpoint) -> bool:
+    """Whether a breakpoint stands at `*EXPRESSION`."""
+    return (user.location or "").startswith("*")
+
+
 def is_in_data(moment: ProcessView, address: int) -> bool:
     """Whether an address lies in an object's variables: GDB takes symbols of variables in views for functions."""
     owner = moment.translator.owner(address)

@@ -18,7 +18,7 @@ from typing import Any
 import gdb
 
 from gdbext.breakpoints.evaluate_condition import ranks_of
-from gdbext.breakpoints.followed_breakpoints import follows, is_shared
+from gdbext.breakpoints.followed_breakpoints import follows, is_in_data, is_shared
 from gdbext.breakpoints.follower_breakpoint import SHARED, DprintfFollower, Follower, Hit, Key
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.listed_dprintfs import Dprintf, Dprintfs
@@ -137,7 +137,7 @@ class InferiorFollowers:
         places = set()
         for location in locations_in(user, self._inferior):
             owner = moment.translator.owner(location.address)
-            if not location.enabled and is_stub(location.address):
+            if (not location.enabled and is_stub(location.address)) or is_in_data(moment, location.address):
                 continue
             if owner.object is not None and moment.table.objects[owner.object].privatized:
                 places.add(CodePlace(owner.object, owner.offset))

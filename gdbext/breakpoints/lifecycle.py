@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Optional
 import gdb
 
 from gdbext.breakpoints import hit_counts
+from gdbext.breakpoints.address_breakpoints import AddressBreakpoints
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
 from gdbext.breakpoints.followed_breakpoints import catches_in_code, follows, is_anything_in_code, leave_to_followers
 from gdbext.breakpoints.follower_breakpoint import Hit
@@ -36,7 +37,7 @@ from gdbext.gdb_api.run_before_users_commands import UsersCommands, output_of
 from gdbext.gdb_api.run_commands import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
-from gdbext.selection.inferiors import is_running, standing, within
+from gdbext.selection.inferiors import standing, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
@@ -68,6 +69,7 @@ class Breakpoints:
         self._hits = Hits()
         self._enable_counts = EnableCounts()
         self._warnings = ConditionWarnings()
+        self.at_addresses = AddressBreakpoints(face.inferiors)
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
@@ -309,9 +311,9 @@ class Breakpoints:
                     self.synchronize()
 
     def _bind(self) -> None:
-        """Keep ranks' breakpoints out of other inferiors, once there are any."""
+        """Keep ranks' breakpoints out of other inferiors, once there are any; an inferior may run meanwhile."""
         for inferior in gdb.inferiors() if len(gdb.inferiors()) > 1 else ():
-            if inferior.num in self._lives and not is_running(inferior):
+            if inferior.num in self._lives:
                 followers = self._lives[inferior.num].followers
                 if followers.are_unbound:
                     with within(inferior.num):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.breakpoints.followed_breakpoints import is_in_data
+from gdbext.breakpoints.followed_breakpoints import at_expression, is_in_data
 from gdbext.gdb_api.breakpoint_locations import locations_of
 from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
@@ -23,7 +23,12 @@ def give_up(user: gdb.Breakpoint) -> None:
 
 
 def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
-    """Disable what would be written into variables, where natively GDB would find no function of that name."""
+    """Disable what would be written into variables, where natively GDB would find no function of that name.
+
+    Whoever writes `hbreak *ADDRESS` means the address.
+    """
+    if at_expression(user):
+        return
     locations = locations_of(user) if user.enabled else ()
     wrong = [location for location in locations if location.enabled and is_in_data(moment, location.address)]
     if wrong and len(wrong) == len(locations):

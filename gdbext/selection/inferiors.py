@@ -6,7 +6,7 @@ Takes GDB's inferiors; gives rank tables. It goes from one inferior to another a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Optional
 
 import gdb
@@ -52,6 +52,8 @@ class Inferiors:
         self._jobs: dict[int, JobView] = {}
         self.runs = 0  # how often something has run since
         self.on_move: Callable[[], None] = lambda: None  # called once symbols mean another rank
+        self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
+        self.without_symbols: Callable[[], AbstractContextManager[None]] = nullcontext  # where it drops them
         self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
 
     @property
@@ -67,6 +69,8 @@ class Inferiors:
             state = self._states[inferior.num] = InferiorState(
                 self._settings, self._displays, self._watches, lambda: self.on_move()
             )
+            state.focus.before_symbols = lambda: self.before_symbols()
+            state.focus.without_symbols = lambda: self.without_symbols()
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()

@@ -10,7 +10,7 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Optional
 
 import gdb
@@ -45,6 +45,8 @@ class Focus:
 
     def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
         self._on_move = on_move
+        self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
+        self.without_symbols: Callable[[], AbstractContextManager[None]] = nullcontext  # where it drops them
         self._settings = settings
         self.wanted = WantedSymbols(settings)
         self._displays = displays
@@ -89,7 +91,8 @@ class Focus:
         self._instead = (
             tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main) or self._instead
         )
-        self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+        with self.without_symbols():
+            self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._speaks = False
         self._kernel_library = ""
@@ -158,7 +161,8 @@ class Focus:
         there = {path_of(objfile) for objfile in gdb.objfiles()}
         lost = not self.paths <= there or self._is_back
         if lost:
-            self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.path in there))
+            with self.without_symbols():
+                self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.path in there))
             self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         return lost
 
@@ -246,6 +250,7 @@ class Focus:
             self._displays.save()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
+            self.before_symbols()
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
             execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
             self._placed += (loaded_symbols,)

@@ -21,6 +21,7 @@ from pieglobalsfind.session.process_view import ProcessView
 
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
     from pieglobalsfind.debugger.relocated_debug_info import Apart
+    from pieglobalsfind.ranks.preempted import Preempted
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class WantedSymbols:
         self._files: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._apart: Optional[Apart] = None
+        self._preempted: dict[Object, tuple[Preempted, ...]] = {}
 
     @property
     def files_of_views(self) -> Mapping[str, str]:
@@ -73,6 +75,7 @@ class WantedSymbols:
     def forget(self) -> None:
         """Forget the files: they may have been built anew."""
         self._files.clear()
+        self._preempted.clear()
         self.debug_files.clear()
 
     def inherit(self, parent: WantedSymbols) -> None:
@@ -137,7 +140,7 @@ class WantedSymbols:
         Without a rank thread-local variables are refused: GDB takes those of a file that it has not loaded as a library
         for another module's. `of_original`: the original itself, as the rank's code uses it there.
         """
-        owner = None if rank is None else moment.rank(rank)
+        owner = None if rank is None else self._as_code_finds(moment, moment.rank(rank), elf_object, plain)
         elsewhere = rank is not None and is_elsewhere(moment, rank)
         lies_elsewhere = elf_object.tls_size > 0 if owner is None or of_original else lies_apart(owner, elf_object)
         if not elsewhere and not lies_elsewhere:
@@ -161,6 +164,17 @@ class WantedSymbols:
                 return Absent(f"variables of {elf_object.path} outside its copies can't be shown, {error}")
             self._views_apart = {**self._views_apart, key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
+
+    def _as_code_finds(self, moment: ProcessView, rank: Rank, elf_object: Object, plain: LoadedSymbols) -> Rank:
+        """The rank with the object's variables where the object's own code has them, be it in another one's copy."""
+        objects = copied(moment)
+        if len(objects) < 2 or plain.path == elf_object.path:  # without debug information GDB goes by names alone
+            return rank
+        from pieglobalsfind.ranks.preempted import preempted, with_preempted
+
+        if elf_object not in self._preempted:
+            self._preempted[elf_object] = preempted(moment.target, objects, elf_object)
+        return with_preempted(rank, elf_object, self._preempted[elf_object])
 
     def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
         if elf_object.path not in self._files or isinstance(self._files[elf_object.path], Absent):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pieglobalsfind.elf.file import DT_SYMTAB, SYMBOL_SIZE
@@ -22,7 +22,7 @@ STB_GNU_UNIQUE, STT_OBJECT = 10, 1
 
 @dataclass(frozen=True)
 class Named:
-    """A word that names a unique variable; both by their distance from the object's base."""
+    """A word that names a variable; both by their distance from the object's base."""
 
     slot: int
     addend: int
@@ -52,7 +52,7 @@ def redirections(
     target: Target, elf_object: Object, loaded: LoadedElf, copies: Mapping[int, int]
 ) -> dict[int, tuple[Redirect, ...]]:
     """By rank, where its unique variables are; `copies` are where the ranks' copies of the object begin."""
-    named = list(_named(target, loaded))
+    named = list(named_variables(target, loaded, frozenset({STB_GNU_UNIQUE})))
     if not named:
         return dict.fromkeys(copies, ())
     words = {
@@ -83,7 +83,8 @@ def redirections(
     }
 
 
-def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
+def named_variables(target: Target, loaded: LoadedElf, bindings: Collection[int]) -> Iterator[Named]:
+    """The object's own variables that words of it name, of these bindings (STB_GLOBAL and the like)."""
     kinds = loaded.header.processor.relocations
     try:
         rows = [row for row in loaded.relocations() if row[1] in (kinds.absolute, kinds.glob_dat)]
@@ -93,5 +94,5 @@ def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
     for (offset, kind, _, addend), entry in zip(rows, symbols):
         _, info, _, section, value, length = struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE))
-        if section and (info >> 4, info & 0xF) == (STB_GNU_UNIQUE, STT_OBJECT) and offset < loaded.span:
+        if section and info >> 4 in bindings and info & 0xF == STT_OBJECT and offset < loaded.span:
             yield Named(offset - loaded.low, addend, kind == kinds.glob_dat, value - loaded.low, length)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Optional
 
@@ -25,6 +26,7 @@ from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
 SETTING = "auto-solib-add"
 IS_LOST = r"(?m)^-\d+ +shlib events (?!.*_dl_debug_state>)"
+HEARS = r"(?m)^-\d+ +shlib events .* 0x0*{:x}\b"
 R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
@@ -92,11 +94,22 @@ class LateLibraries:
     def _read(self) -> None:
         if not self._reads and not gdb.parameter(SETTING):  # the user wants none to be read
             return
-        paths = [path for path in unread() if path not in self._spared]
+        paths = self._unread()
         self._read_each(paths)
-        if not set(paths) <= set(map(path_of, gdb.objfiles())) and is_whole():
+        if paths and self._unread() and is_whole() and not self._gdb_hears_there():
             renew_list()
             self._read_each(paths)
+
+    def _unread(self) -> list[str]:
+        return [path for path in unread() if path not in self._spared]
+
+    def _gdb_hears_there(self) -> bool:
+        """Whether GDB has a breakpoint of its own where ours is: it has brought its list up to date then.
+
+        To make the list anew deletes GDB's breakpoint, amid the stop at it, and GDB crashes.
+        """
+        address = self._breakpoint.address if self._breakpoint is not None else 0
+        return re.search(HEARS.format(address), execute("maint info breakpoints")) is not None
 
     @staticmethod
     def _read_each(paths: list[str]) -> None:
@@ -147,14 +160,16 @@ def unread() -> list[str]:
     GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
     error, because they have missed how these came.
     """
-    read = set(map(path_of, gdb.objfiles()))
+    read = Counter(os.path.realpath(path_of(objfile)) for objfile in gdb.objfiles())  # as the kernel names files
     space = gdb.current_progspace()
     program = os.path.realpath(path_of(space)) if space is not None else ""
     code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
+    mapped = Counter(mapping.path for mapping in code)
     return list(
         dict.fromkeys(
             mapping.path
             for mapping in code
-            if mapping.path != program and (mapping.path not in read or not gdb.solib_name(mapping.start))
+            if mapping.path != program
+            and (mapped[mapping.path] > read[mapping.path] or not gdb.solib_name(mapping.start))
         )
     )

@@ -53,13 +53,16 @@ static void scan(struct rewrite_list *list, const struct originals *originals, i
         consider(list, originals, place, start, at, "scan");
 }
 
+/* Where a file is loaded at the addresses that it was linked for, its headers hold words that look like pointers. */
 static void scan_object(struct rewrite_list *list, const struct originals *originals, int index, bool writable_only) {
     const struct object *object = &originals->objects.items[index];
+    uint64_t headers = (uintptr_t)object->header, headers_end = (uintptr_t)(object->header + object->header_count);
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
-        uint64_t start = object->bias + header->p_vaddr;
+        uint64_t start = object->bias + header->p_vaddr, end = start + header->p_memsz;
+        uint64_t first = headers >= start && headers_end <= end ? headers_end : start;
         if (header->p_type == PT_LOAD && !(header->p_flags & PF_X) && (!writable_only || header->p_flags & PF_W))
-            scan(list, originals, index, object->base, start, start + header->p_memsz);
+            scan(list, originals, index, object->base, first, end);
     }
 }
 

@@ -314,3 +314,49 @@ tell("internal", [line for line in ask("maint info breakpoints").splitlines() if
     )
     assert answers["locations"] == 1
     assert not [line for line in answers["internal"] if " breakpoint " in line and "rank_debug_event" not in line]
+
+
+def test_a_breakpoint_at_an_address_stops_in_the_next_run(session: Session, rankrun: Path, ticks: Path) -> None:
+    """GDB disables it where the expression has no value yet; one that the user has disabled stays so."""
+    answers = session.run(
+        f"""
+gdb.execute("break turn")
+gdb.execute("run")
+for command in ("break *tick", "break *tick+4", "disable 3", "disable 1", "run"):
+    ask(command)
+{TO_THE_END}
+tell("enabled", [one.enabled for one in gdb.breakpoints()])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert answers["ended"] and answers["enabled"] == [False, True, False], answers.output
+    assert {function for function, _, _ in answers["stops"]} == {"tick"}
+    assert sorted(rank for _, rank, _ in answers["stops"]) == sorted([*range(RANKS)] * TURNS), answers.output
+
+
+def test_a_hardware_breakpoint_at_a_variable_is_the_user_s_will(session: Session, rankrun: Path, ticks: Path) -> None:
+    """It is the processor's, in the rank that was meant; none of ours stands in other ranks' variables."""
+    answers = session.run(
+        f"""
+gdb.execute("break tick")
+gdb.execute("run")
+tell("said", [ask("hbreak *(char *)&ticks"), gdb.breakpoints()[1].enabled])
+listed = ask("maint info breakpoints")
+own, places = value("(long)&ticks"), [value(f'(long)$_rankaddr("ticks", {{number}})') for number in range({RANKS})]
+tell("places", [[place == own, f"0x{{place:016x}}" in listed] for place in places])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    said, is_enabled = answers["said"]
+    assert "Hardware assisted breakpoint" in said and "disabled" not in said and is_enabled, answers.output
+    assert sorted(answers["places"]) == [[False, False]] * (RANKS - 1) + [[True, True]], answers.output

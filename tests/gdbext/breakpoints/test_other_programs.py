@@ -219,3 +219,36 @@ def test_a_step_over_a_fork_is_whole(
     assert not any(answers["running"]), answers.output
     assert "after the fork" in (SOURCES / "forks.c").read_text().splitlines()[answers["line"] - 1], answers.output
     assert answers["known"] == [0, mode == "parent"]
+
+
+@several_inferiors
+@pytest.mark.parametrize("non_stop", ["on", "off"])
+def test_a_program_runs_beside_ranks_that_run(
+    session: Session, rankrun: Path, plain: Path, tmp_path: Path, non_stop: str
+) -> None:
+    """It has none of the ranks' breakpoints, which GDB can't insert there, and then doesn't run it."""
+    program = compile_program("rankcc", tmp_path, "loads.c")
+    answers = session.run(
+        f"""
+ask("set non-stop {non_stop}")
+ask("break load")
+ask("run")
+tell("rank", value("$_rank"))
+ask("continue -a &" if gdb.parameter("non-stop") else "continue &")
+tell("runs", [thread.is_running() for thread in gdb.selected_inferior().threads()])
+ask("add-inferior -exec {plain}")
+ask("inferior 2")
+said = ask("run")
+tell("second", [said, gdb.selected_inferior().pid, value("$_exitcode")])
+gdb.execute("kill inferiors 1")
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        program,
+        tmp_path / "none.so",
+    )
+    assert answers["rank"] == RANKS - 1 and all(answers["runs"]), answers.output
+    said, pid, status = answers["second"]
+    assert "Cannot" not in said and (pid, status) == (0, 0), answers.output

@@ -21,6 +21,13 @@ from tests.support.sharing import Shared
 
 DEBUGGERS = 3  # at a time
 
+MAPS_CODE = """
+#include <fcntl.h>
+#include <sys/mman.h>
+__attribute__((constructor)) static void map_code(void) {{
+    mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open("{}", O_RDONLY), 0);
+}}
+"""
 VALUES = """
 answers = []
 for rank in (2, 0, 3, 1, 2):
@@ -48,7 +55,11 @@ def check(answers: list[list[int]], places: Places) -> None:
         ], f"rank {rank}"
 
 
-@pytest.mark.parametrize("flags", [("-gz",), ("-gsplit-dwarf",), ("-gdwarf-4",), ("-O2",), ("-fcommon",)], ids=str)
+AT_FIXED_ADDRESSES = "-Wl,-Ttext-segment=0x1000000"  # whose headers then hold words that look like pointers
+KINDS = [("-gz",), ("-gsplit-dwarf",), ("-gdwarf-4",), ("-O2",), ("-fcommon",), (AT_FIXED_ADDRESSES,)]
+
+
+@pytest.mark.parametrize("flags", KINDS, ids=str)
 def test_kinds_of_debug_information(
     session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
@@ -246,6 +257,36 @@ tell("still", gdb.parameter(SETTING))
     assert printed.endswith("$1 = 1\n"), answers.output  # GDB 15 on Ubuntu warns before
     assert rest == [[f"{tmp_path}/called.so"], 9], answers.output
     assert answers["off"][0] is False and answers["still"] is False and "No symbol" in answers["off"][1]
+
+
+def test_the_list_of_libraries_stays_as_one_is_loaded(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """Code that GDB reads no symbols of is mapped: GDB's breakpoint at the dynamic linker stays, at which it stops.
+
+    Without it GDB crashes once a handler of the same stop looks at it.
+    """
+    program = compile_program("rankcc", tmp_path, "loads.c")
+    (tmp_path / "code").write_bytes(bytes(4096))
+    for name, source in (("maps", MAPS_CODE.format(tmp_path / "code")), ("late", "int late = 7;\n")):
+        (tmp_path / f"{name}.c").write_text(source)
+        command = ["cc", "-g", "-shared", "-fPIC", str(tmp_path / f"{name}.c"), "-o", str(tmp_path / f"{name}.so")]
+        subprocess.run(command, check=True, timeout=60)
+    script = f"""
+HEARS = r"(?m)^(-\\d+) +shlib events"
+gdb.execute("break load")
+gdb.execute("run")
+before = re.findall(HEARS, ask("maint info breakpoints"))
+mapped = ask('print (long)((void *(*)(const char *, int))dlopen)("{tmp_path}/maps.so", 2) != 0')
+gdb.execute("finish")
+tell("mapped", [mapped, "{tmp_path}/code" in ask("info proc mappings")])
+tell("hears", [before, re.findall(HEARS, ask("maint info breakpoints")), value("late")])
+"""
+    answers = session.run("import re\n" + script, "--args", rankrun, "-n", 3, program, tmp_path / "late.so")
+    mapped, is_code_mapped = answers["mapped"]
+    assert mapped.endswith("$1 = 1\n") and is_code_mapped, answers.output
+    before, after, late = answers["hears"]
+    assert late == 7, answers.output
+    # Where GDB listens at several places, the linker's probes, none of them is where it stops now.
+    assert before and (len(before) > 1 or after == before), answers.output
 
 
 def test_libraries_that_came_with_the_program(
