@@ -84,8 +84,6 @@ class Focus:
         What stands for the main program stays until `restore_program`.
         """
         self.wanted.forget()
-        if self._placed:
-            self._displays.save()
         self._instead = (
             tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main) or self._instead
         )
@@ -242,8 +240,7 @@ class Focus:
         self.moves += 1
         kept = first_in_common(self._placed, wanted)
         old, added = self._placed[kept:], wanted[kept:]
-        if old or any(loaded_symbols.is_main for loaded_symbols in added):
-            self._displays.save()
+        self._displays.take_over()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
             command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
@@ -283,7 +280,7 @@ class Focus:
             if objfile.owner is not None and path_in_target(objfile.owner) in paths:
                 self.wanted.debug_files[path_in_target(objfile.owner)] = path_here(objfile)
         if any(path_in_target(objfile) in paths for objfile in loaded):
-            self._displays.save()
+            self._displays.take_over()
             self._keep_attached(paths)
             self._kernel_library = kernel_library() or self._kernel_library
             stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
