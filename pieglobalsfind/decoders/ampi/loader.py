@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.machine.lookup import PROCESSORS
@@ -106,9 +106,10 @@ class Loader:
 
 def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader among the mapped files; None if there is none, or if it is stripped of `.symtab`."""
-    for mapping in file_starts(maps):
-        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
-            loader = _loader_of(target, mapping)
+    paths = {mapping.start: mapping.path for mapping in file_starts(maps)}
+    for loaded, _ in exporters(target.read, file_starts(maps), EXPORTED):
+        with suppress(ObjectFileError, MemoryUnreadable):
+            loader = _loader_of(target, loaded, paths[loaded.base])
             if loader is not None:
                 return loader
     return None
@@ -116,22 +117,12 @@ def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loade
 
 def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
     """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
-    return any(_exports(target, mapping) for mapping in file_starts(maps))
+    return any(True for _ in exporters(target.read, file_starts(maps), EXPORTED))
 
 
-def _exports(target: Target, mapping: MemoryMapping) -> bool:
-    try:
-        return LoadedElf(target.read, mapping.start).symbol(EXPORTED) is not None
-    except (ObjectFileError, MemoryUnreadable, struct.error):
-        return False
-
-
-def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
-    loaded = LoadedElf(target.read, mapping.start)
-    if loaded.header.machine not in PROCESSORS or loaded.symbol(EXPORTED) is None:
-        return None
-    path = target.open_path(mapping.path)
-    if path is None:
+def _loader_of(target: Target, loaded: LoadedElf, mapped: str) -> Optional[Loader]:
+    path = target.open_path(mapped)
+    if path is None or loaded.header.machine not in PROCESSORS:
         return None
     with open_elf(path) as elf:
         if elf.build_id != loaded.build_id:
@@ -143,7 +134,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     has_process = PROCESS in at and PROCESSES in at
     return Loader(
         elf=loaded,
-        path=mapping.path,
+        path=mapped,
         space=Space(start, end, slot, number_at(target, at[COUNT][0])),
         entry=at[ENTRY][0],
         entry_size=at[ENTRY][1],

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from pieglobalsfind.decoders.ampi.loader import EXPORTED
 from pieglobalsfind.elf.file import SHT_DYNSYM, open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.loaded import exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.target import Target, file_starts
@@ -20,10 +20,10 @@ NAMES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcon
 
 def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
     """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI."""
-    for mapping in file_starts(target.maps()):
+    paths = {mapping.start: mapping.path for mapping in file_starts(target.maps())}
+    for loaded, _ in exporters(target.read, file_starts(target.maps()), EXPORTED):
         with suppress(RanklensError):
-            loaded = LoadedElf(target.read, mapping.start)
-            path = target.open_path(mapping.path) if loaded.symbol(EXPORTED) is not None else None
+            path = target.open_path(paths[loaded.base])
             if path is not None:
                 with open_elf(path) as elf:
                     places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)

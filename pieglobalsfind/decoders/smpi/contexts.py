@@ -16,10 +16,9 @@ from typing import Optional, Union
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import words_of
-from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import OWN_THREAD, Absent, Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_or_none
 
 CONTEXTS = {"boost": "fcontext", "ucontext": "ucontext"}  # the names of kinds of saved contexts
 # The default size; its name until 3.33, and since.
@@ -115,10 +114,7 @@ def _default_size(target: Target, library: SimgridLibrary) -> int:
     for name in STACK_SIZE:
         place = library.symbol(name)
         if place:
-            try:
-                return int.from_bytes(target.read(place, 4), "little")
-            except MemoryUnreadable:
-                return 0
+            return int.from_bytes(read_or_none(target, place, 4) or b"", "little")
     return 0
 
 

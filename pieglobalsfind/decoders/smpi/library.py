@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping, Target
@@ -65,10 +65,7 @@ def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Simg
     """None if the target has no such library, or for a processor without a table."""
     for file in of_files(maps, NAME):
         if file.offset == 0 and file.readable:
-            try:
-                elf = LoadedElf(target.read, file.start)
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
-            if elf.header.machine in PROCESSORS and elf.is_relocated:
+            elf = loaded_at(target.read, file.start)
+            if elf is not None and elf.header.machine in PROCESSORS and elf.is_relocated:
                 return SimgridLibrary(target, elf, file.path)
     return None
