@@ -35,7 +35,7 @@ from gdbext.symbols.displays import Displays
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.symbols.wanted_symbols import LoadedSymbols, WantedSymbols
 from gdbext.watchpoints.watchpoints import Watches
-from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
+from pieglobalsfind.elf.file import SHF_EXECINSTR, ElfFile
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -309,7 +309,7 @@ def is_from_file(objfile: gdb.Objfile) -> bool:
 
 def code_of(path: str) -> int:
     """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
-    with open_elf(path) as file:
+    with ElfFile(path) as file:
         return next(section.address for section in file.sections if section.flags & SHF_EXECINSTR)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.communicators import communicators, of_world
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import with_calls
@@ -154,7 +154,7 @@ class Job:
         if path is None:
             return Absent(f"the file {elf_object.path} is not there any more", "put it back")
         try:
-            with open_elf(path) as elf:
+            with ElfFile(path) as elf:
                 same = not elf_object.build_id or elf.build_id == elf_object.build_id
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
@@ -92,7 +92,7 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
     file = target.open_path(path)
     if file is None:
         return {}
-    with open_elf(file) as elf:
+    with ElfFile(file) as elf:
         places = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
     return {name: places[name][0] for name in DESCRIPTIONS} if len(places) == len(DESCRIPTIONS) else {}
 

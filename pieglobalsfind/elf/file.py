@@ -155,7 +155,7 @@ def string_at(strings: bytes, offset: int) -> str:
 
 
 class ElfFile:
-    """One ELF file, open until `close()`.
+    """One ELF file, open until `close()`; raises `ObjectFileError` if it can't be read or is none.
 
     Read by pread and not by mmap: a file that is cut short while it is mapped would kill the debugger that we run in.
     """
@@ -312,11 +312,6 @@ def parse_dynamic(data: bytes, order: str) -> tuple[tuple[int, int], ...]:
             break
         entries.append((tag, value))
     return tuple(entries)
-
-
-def open_elf(path: str) -> ElfFile:
-    """Open an ELF file for reading; raises `ObjectFileError`. Close it, or use it in a `with`."""
-    return ElfFile(path)
 
 
 def open_regular(path: str) -> int:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
@@ -124,7 +124,7 @@ def _loader_of(target: Target, loaded: LoadedElf, mapped: str) -> Optional[Loade
     path = target.open_path(mapped)
     if path is None or loaded.header.machine not in PROCESSORS:
         return None
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         if elf.build_id != loaded.build_id:
             return None
         at = symbols(elf, loaded.load_bias, NAMES)

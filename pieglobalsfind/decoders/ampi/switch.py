@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pieglobalsfind.decoders.ampi.loader import EXPORTED
-from pieglobalsfind.elf.file import SHT_DYNSYM, open_elf
+from pieglobalsfind.elf.file import SHT_DYNSYM, ElfFile
 from pieglobalsfind.elf.loaded import exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import RanklensError
@@ -25,7 +25,7 @@ def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
         with suppress(RanklensError):
             path = target.open_path(paths[loaded.base])
             if path is not None:
-                with open_elf(path) as elf:
+                with ElfFile(path) as elf:
                     places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)
                 return tuple((at, at + size) for at, size in places.values())
     return ()

@@ -18,7 +18,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.pip import threads as pip_threads
 from pieglobalsfind.decoders.pip.threads import PipThread
-from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
+from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
@@ -129,7 +129,7 @@ def _library(target: Target, mapping: MemoryMapping) -> Union[PipLibrary, str]:
         path = target.open_path(mapping.path)
         if path is None:
             return UNREADABLE.format(mapping.path)
-        with open_elf(path) as elf:
+        with ElfFile(path) as elf:
             if elf.build_id != loaded.build_id:
                 return UNREADABLE.format(mapping.path)
             places = symbols(elf, loaded.load_bias, (ROOT, TASK))
