@@ -21,7 +21,7 @@ from pieglobalsfind.stacks.unwind import Walker
 from ..job.job import Job
 from ..job.stacks import label
 from ..terminal.text import harmless, of_ranks, shortened
-from .outliers import by_rarity, outliers
+from .global_values import by_rarity, outliers
 from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STANDSTILL, RankFinding, Verdict
 from .wait_graph import Collective, Waits
 

@@ -30,7 +30,7 @@ from ..output.listing import Listing
 from ..output.tables import heading
 from ..program.program_file import ProgramFile
 from ..program.variable_list import COLUMNS, Listed, listed, text
-from ..schemas.envelope import envelope, schema_name
+from ..schemas import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 

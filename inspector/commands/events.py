@@ -32,7 +32,7 @@ from ..collect import command
 from ..job.event_sources import Ended, EventHeading, EventSource, JobEvents, LostEvents, Notice
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
-from ..schemas.envelope import envelope, schema_name
+from ..schemas import envelope, schema_name
 from ..terminal.text import harmless
 from .renamed_option import RenamedOption
 

@@ -83,15 +83,22 @@ def redirections(
     }
 
 
-def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
-    kinds = loaded.header.processor.relocations
+def relocated(
+    target: Target, loaded: LoadedElf, kinds: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
+    """Relocations of some kinds, each with its symbol's entry in .dynsym, zeros if that can't be read."""
     try:
-        rows = [row for row in loaded.relocations() if row[1] in (kinds.absolute, kinds.glob_dat)]
+        rows = [row for row in loaded.relocations() if row[1] in kinds]
     except MemoryUnreadable:
         return
     start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
-    for (offset, kind, _, addend), entry in zip(rows, symbols):
-        _, info, _, section, value, length = struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE))
+    yield from zip(rows, (struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE)) for entry in symbols))
+
+
+def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
+    kinds = loaded.header.processor.relocations
+    for (offset, kind, _, addend), entry in relocated(target, loaded, (kinds.absolute, kinds.glob_dat)):
+        _, info, _, section, value, length = entry
         if section and (info >> 4, info & 0xF) == (STB_GNU_UNIQUE, STT_OBJECT) and offset < loaded.span:
             yield Named(offset - loaded.low, addend, kind == kinds.glob_dat, value - loaded.low, length)

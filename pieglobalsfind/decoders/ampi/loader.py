@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf.file import ElfFile
+from pieglobalsfind.elf.file import SHT_DYNSYM, ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
@@ -33,6 +33,7 @@ EXPORTED = "TCHARM_Element_Setup"  # every loader exports it, also a stripped on
 MOST_RANKS = 1 << 20
 MOST_ELEMENTS = 1 << 12  # processing elements of one process
 LARGEST_TLS = 1 << 26  # bytes
+SWITCHES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcontext", "CthStartThread")
 
 
 @dataclass(frozen=True)
@@ -181,3 +182,20 @@ def number_at(target: Target, address: int) -> int:
     """The 4 bytes at an address as a number; raises `MemoryUnreadable`."""
     value: int = struct.unpack("<i", target.read(address, 4))[0]
     return value
+
+
+def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
+    """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI.
+
+    A kernel thread whose pc lies there has left a rank whose saved context is still that of its last wait (Charm++,
+    uFcontext.h: the thread that continues stores it).
+    """
+    paths = {mapping.start: mapping.path for mapping in file_starts(target.maps())}
+    for loaded, _ in exporters(target.read, file_starts(target.maps()), EXPORTED):
+        with suppress(RanklensError):
+            path = target.open_path(paths[loaded.base])
+            if path is not None:
+                with ElfFile(path) as elf:
+                    places = symbols(elf, loaded.load_bias, SWITCHES, SHT_DYNSYM)
+                return tuple((at, at + size) for at, size in places.values())
+    return ()

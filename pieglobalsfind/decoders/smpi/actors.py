@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import Words, words_of
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, Words, words_of
 from pieglobalsfind.target import Target, word_or_none
 
 ENGINE = "_ZN7simgrid6kernel10EngineImpl9instance_E"

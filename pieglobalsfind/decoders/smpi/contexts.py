@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.words import words_of
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, words_of
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import OWN_THREAD, Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_or_none

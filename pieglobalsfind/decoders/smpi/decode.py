@@ -16,10 +16,9 @@ from pieglobalsfind.decoders.libc_threads import Described, block_of
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import Saved, layout_of, saved_contexts
-from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import SmpiImages, images
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
-from pieglobalsfind.decoders.smpi.numbering import Numbers, number
+from pieglobalsfind.decoders.smpi.numbering import Numbers, identities, number
 from pieglobalsfind.decoders.smpi.regions import redirections
 from pieglobalsfind.decoders.smpi.threads import SmpiThread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable

@@ -15,10 +15,8 @@ from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import TOP, writable
-from pieglobalsfind.decoders.smpi.identity import identities
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
-from pieglobalsfind.decoders.smpi.numbering import number
-from pieglobalsfind.decoders.smpi.words import Words, words_of
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, Words, find_library, words_of
+from pieglobalsfind.decoders.smpi.numbering import identities, number
 from pieglobalsfind.model import Awaited, Rank, RankTable, Rebase, Region, Waiting
 from pieglobalsfind.target import Target, read_or_none
 

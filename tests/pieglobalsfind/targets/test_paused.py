@@ -12,9 +12,8 @@ import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets import pausing
-from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.pausing import BELOW, pause
+from pieglobalsfind.targets.pausing import BELOW, Plan, StackPlan, pause
 from pieglobalsfind.targets.ptrace import Standstill
 from pieglobalsfind.targets.ranges import without
 from pieglobalsfind.targets.scattered_words import ScatteredWords
