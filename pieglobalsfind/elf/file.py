@@ -12,7 +12,7 @@ import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import TracebackType
 from typing import Optional
 
@@ -327,3 +327,11 @@ def open_regular(path: str) -> int:
         os.close(descriptor)
         raise ObjectFileError(f"{path} is not a regular file")
     return descriptor
+
+
+@lru_cache(maxsize=8)
+def memory_file(content: bytes) -> str:
+    """A file in memory that this user's processes can open as long as this one lives."""
+    descriptor = os.memfd_create("ranklens", os.MFD_CLOEXEC)
+    os.write(descriptor, content)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

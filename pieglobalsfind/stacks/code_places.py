@@ -5,12 +5,11 @@ Takes a target's rank table, translator and symbolizer. A place in a file is rea
 
 from __future__ import annotations
 
-import os
 from copy import copy
-from functools import lru_cache
 from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
+from pieglobalsfind.elf.file import memory_file
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Absent, Owner, RankTable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 Place = Union[tuple[str, int], Absent]
 """The file that code is from, and its p_vaddr there."""
-NAME = "[vdso]"
+VDSO = "[vdso]"
 LARGEST = 1 << 20  # bytes; it has a few pages
 
 
@@ -122,15 +121,7 @@ def library_of(table: RankTable, owner: Owner) -> str:
 def vdso_place(target: Target, pc: int) -> Optional[tuple[str, int]]:
     """None if the pc lies elsewhere, or what lies there can't be read."""
     mapping = mapping_at(target.maps(), pc)
-    if mapping is None or mapping.path != NAME or mapping.end - mapping.start > LARGEST:
+    if mapping is None or mapping.path != VDSO or mapping.end - mapping.start > LARGEST:
         return None
     content = read_or_none(target, mapping.start, mapping.end - mapping.start)
-    return (_file(content), pc - mapping.start) if content is not None else None
-
-
-@lru_cache(maxsize=8)
-def _file(content: bytes) -> str:
-    """A file without a name, which stays as long as this process."""
-    descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
-    os.write(descriptor, content)
-    return f"/proc/self/fd/{descriptor}"
+    return (memory_file(content), pc - mapping.start) if content is not None else None
