@@ -21,11 +21,11 @@ from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.ranges import Range, merged, without
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.pausing import Plan, StackPlan, pause
-from pieglobalsfind.targets.ranges import Range, merged, without
 from pieglobalsfind.targets.stand_in import RecordedTarget
 
 Value = TypeVar("Value")

@@ -17,11 +17,11 @@ from typing import Optional
 
 from pieglobalsfind.errors import NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
+from pieglobalsfind.ranges import Range, merged, without
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget, Pieces
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, highest, raw_pc_and_stack_pointer, raw_registers
-from pieglobalsfind.targets.ranges import Range, merged, without
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.ranges import without
 from pieglobalsfind.targets import pausing
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.pausing import BELOW, Plan, StackPlan, pause
 from pieglobalsfind.targets.ptrace import Standstill
-from pieglobalsfind.targets.ranges import without
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 from pieglobalsfind.targets.stand_in import RecordedTarget
 from tests.support.running import StartJob
