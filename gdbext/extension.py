@@ -30,7 +30,6 @@ from gdbext.gdb_api.target import path_in_target
 from gdbext.selection import down_and_thread
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
-from gdbext.symbols import displays
 from gdbext.symbols.focus import is_of_new_program
 from gdbext.symbols.language_of_unread_program import speak_its_language
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
@@ -67,7 +66,6 @@ class Extension:
         functions.bind(self.face)
         refused_commands.bind(self.face, self.breakpoints.watch_step)
         down_and_thread.bind(self.face, self._show, self._restarted)
-        displays.bind(self.face.displays)
         info_symbol.bind(self.face)
         self._unread_libraries = UnreadLibraries()
         hooks.Called(SETTLE, self._settle)
@@ -148,7 +146,8 @@ class Extension:
             self._tell_changes(any(map(tells_change, stopped_at)))
             self.face.watches.tell_ends()
             self.face.watches.settle()
-            self.face.displays.settle(show=not (is_silent(event) if reported is None else reported.silent))
+            if not (is_silent(event) if reported is None else reported.silent):
+                self.face.displays.show()
         self._settle()  # what GDB has told meanwhile
         # In non-stop mode GDB goes back to the user's thread.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():
@@ -179,8 +178,6 @@ class Extension:
         self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
         self.face.state().focus.announce()
         self.face.state().focus.late_libraries.resumed()
-        if self.face.state().focus.paths or self.face.displays.are_ours:
-            self.face.displays.rest()
 
     def _called(self, event: Any) -> None:
         """GDB calls a function in the program, for which it has no event of going on, or the call has ended."""
@@ -192,8 +189,6 @@ class Extension:
     def _before_run(self) -> None:
         self._unread_libraries.begin()
         self.breakpoints.at_addresses.begin()
-        if self.face.state().focus.paths:  # GDB would delete them where a file of these has changed
-            self.face.displays.save()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -307,8 +302,6 @@ class Extension:
         if thread is not None and thread.global_num != self.face.selection.thread and not thread.is_running():
             with warnings("no rank is selected"):
                 moved = self.face.follow()
-        if thread is None or not thread.is_running():
-            self.face.displays.settle()
         return moved
 
 

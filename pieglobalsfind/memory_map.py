@@ -7,11 +7,11 @@ files; a reader of those, or of the line of one address, need not wait for all.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Optional, Union, overload
 
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import MemoryMapping
 
 _LINE = rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)"
@@ -97,8 +97,7 @@ class ProcMaps(Sequence[MemoryMapping]):
     def at(self, address: int) -> Optional[MemoryMapping]:
         """The one that holds an address, by bisection: of the text, as long as nothing has needed all lines."""
         if self._whole is not None:
-            index = bisect_left(self._whole, (address + 1,)) - 1
-            return self._whole[index] if index >= 0 and address < self._whole[index].end else None
+            return range_at(self._whole, address)
         low, high = 0, len(self._text)  # its line begins here, if there is one
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
@@ -150,4 +149,4 @@ def mapping_at(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMa
     """The mapping that holds an address."""
     if isinstance(maps, ProcMaps):
         return maps.at(address)
-    return next((mapping for mapping in maps if mapping.start <= address < mapping.end), None)
+    return range_at(maps, address)

@@ -122,6 +122,17 @@ def file_starts(maps: Iterable[MemoryMapping]) -> Iterator[MemoryMapping]:
     return (mapping for mapping in maps if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"))
 
 
+def system_loaders(maps: Iterable[MemoryMapping]) -> Iterator[MemoryMapping]:
+    """Where the system's dynamic loader begins: `/lib64/ld-linux-x86-64.so.2`, `/lib/x86_64-linux-gnu/ld-2.31.so`."""
+    return (mapping for mapping in file_starts(maps) if mapping.path.rpartition("/")[2].startswith("ld-"))
+
+
+def word_or_none(target: Target, address: int) -> Optional[int]:
+    """The 8 bytes at an address as a number; None if they can't be had."""
+    data = read_or_none(target, address, 8)
+    return None if data is None else int.from_bytes(data, "little")
+
+
 def read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:
     """None if it can't be had."""
     try:

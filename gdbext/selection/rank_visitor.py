@@ -248,7 +248,6 @@ class RankVisitor:
             if home is not None and home.runs == self.inferiors.runs:  # else what was selected is no more
                 with uninterrupted():
                     self._return(home)
-            self.displays.settle()
 
     def _here(self) -> UserSelection:
         """What is selected now, also where GDB has reported nothing: in another thread, or a core file just opened."""

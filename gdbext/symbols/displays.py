@@ -1,173 +1,256 @@
 """Keeps the user's `display` entries while symbols move between ranks, and shows none with another rank's values.
 
-Takes GDB's displays. GDB deletes all of them whenever it removes symbols; they go on as ours then (own_displays.py),
-under the same numbers and commands. As it stops, GDB shows its own before the extension can move symbols to the rank
-that has stopped, and would show another rank's values: they are disabled while the program runs, and shown after that.
+Takes expressions and formats; shows their values in the selected frame, in GDB's form. GDB deletes all displays when it
+removes symbols, numbers new ones from where it was, and shows them before the extension can move symbols to the rank
+that has stopped. So these take GDB's place, and its numbers, as soon as GDB has symbols of a rank.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
-from gdbext.gdb_api import hooks
-from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
-from gdbext.gdb_api.run_commands import DebuggerError, execute
-from gdbext.symbols.display_scope import Scope, scope_of
-from gdbext.symbols.own_displays import NOT_NOW, Format, OwnDisplay, OwnDisplays, parsed
+import gdb
 
+from gdbext.gdb_api.query import query
+from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
+from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
+from gdbext.gdb_api.typed_command import numbers
+from gdbext.symbols.display_scope import Scope, is_selected, scope_of
+
+NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
+FORM = r"/(-?\d+)?([a-zA-Z]*)\s*"
+SIZES, MEMORY = "bhwg", "is"  # letters: sizes of units of memory; formats that are of memory anyway
 LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)({re.escape(NOT_NOW)})?$"
-LISTED_FORM = r"/(\d+)([bhwg])(.)"
-CALLING_NOTHING = "with may-call-functions off --"
-CHANGES = r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}="  # an expression that is not only looked at
-LEARN = "maintenance ranklens-learn-displays"
+LISTED_MEMORY = r"/(\d+)([bhwg])(.)"
+NUMBERS = r"\d+(?:-\d+)?|\$\w+"
+
+Act = Callable[[str, bool], None]
 
 
 @dataclass(frozen=True)
-class Display:
-    """One of GDB's displays; `form` is its format such as "/x" or "/rx", "" if it has none.
+class Format:
+    """What stands after the slash: a number of units, their size ("": not memory), the letter, and `r`."""
 
-    `is_here`: its variables are those of the selected frame, or of none.
-    """
+    count: int = 1
+    size: str = ""
+    letter: str = ""
+    is_raw: bool = False
+
+    @property
+    def listed(self) -> str:
+        """As `info display` has it."""
+        if self.size:
+            return f"/{self.count}{self.size}{self.letter} "
+        return f"/{self.letter} " if self.letter else ""
+
+
+def parsed(text: str) -> tuple[Format, str]:
+    """What `display` is given, as format and expression."""
+    match = re.match(FORM, text)
+    if match is None:
+        return Format(), text
+    count, size, letter, is_raw = int(match[1] or 1), "", "", False
+    for sign in match[2]:
+        if sign in SIZES:
+            size = sign
+        elif sign == "r":
+            is_raw = True
+        else:
+            letter = sign
+    if size and not letter:
+        letter = "x"
+    if letter and letter in MEMORY:
+        size = "b"
+    return Format(count, size, letter, is_raw), text[match.end() :]
+
+
+@dataclass
+class Display:
+    """One of them; `scope` is the block of its variables, None if they are of none."""
 
     number: int
     enabled: bool
-    form: str
+    form: Format
     expression: str
-    is_here: bool
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What GDB does not list of a display: whether it shows no pretty-printers, and the block of its variables."""
-
-    is_raw: bool
     scope: Optional[Scope]
 
-
-class Displays:
-    """Those of one GDB. `are_symbols_there`: whether all names of the program mean something at the moment."""
-
-    def __init__(self) -> None:
-        self.are_symbols_there: Callable[[], bool] = lambda: False
-        self._own: Optional[OwnDisplays] = None
-        self._resting: set[int] = set()  # disabled as long as the program runs
-        self._rests = False
-        self._learned: dict[int, Learned] = {}
-        self._newest = 0
-
-    @property
-    def are_ours(self) -> bool:
-        """Whether GDB has them no longer."""
-        return self._own is not None
-
-    def learn(self) -> None:
-        """After `display`: what GDB does not list of a new one of the user's."""
-        if self._own is not None or UsersCommands.wait:  # amid a stop none is new, and no error may end its commands
+    def show(self) -> None:
+        """Print it as GDB does."""
+        if self.form.size:
+            self._show_memory()
             return
-        displays = list(listed())
-        new = [display for display in displays if display.number > self._newest]
-        for display in new:
-            self._newest = display.number
-            is_raw = not re.search(CHANGES, display.expression) and shows_raw(display, displays)
-            self._learned[display.number] = Learned(is_raw, scope_of(display.expression))
+        letter = f"/{self.form.letter} " if self.form.letter else ""
+        gdb.write(f"{self.number}: {letter}{self.expression} = ")
+        form = "r" * self.form.is_raw + self.form.letter
+        gdb.flush()
+        try:
+            show_output(f"output{f'/{form}' if form else ''} {self.expression}")
+        except gdb.error as error:
+            gdb.write(f"<error: {error}>")
+        gdb.write("\n")
 
-    def save(self) -> None:
-        """GDB is about to delete them."""
-        displays = list(listed()) if self._own is None else []
-        if not displays:
-            return
-        own = OwnDisplays(lambda: self.are_symbols_there())
-        newest = max(self._newest, max(display.number for display in displays))
-        own.adopt(map(self._as_own, displays), newest)
-        execute(f"undisplay {' '.join(str(display.number) for display in displays)}")
-        self._own = own
-        self._resting.clear()
-        self._learned.clear()
-        from gdbext.symbols.display_commands import replace_commands  # late: most sessions need none
+    def _show_memory(self) -> None:
+        count = "" if self.form.count == 1 else str(self.form.count)
+        size = "" if self.form.letter in MEMORY else self.form.size
+        end = "\n" if count or self.form.letter == "i" else "  "
+        gdb.write(f"{self.number}: x/{count}{self.form.letter}{size} {self.expression}{end}")
+        gdb.flush()
+        try:
+            show_output(f"x/{count}{self.form.letter}{size} {self.expression}")
+        except gdb.error as error:
+            gdb.write(f"<error: {error}>\n")
 
-        replace_commands(own)
+    def row(self) -> str:
+        """Its line of `info display`."""
+        elsewhere = NOT_NOW if self.scope is not None and not is_selected(self.scope) else ""
+        return f"{self.number}:   {'y' if self.enabled else 'n'}  {self.form.listed}{self.expression}{elsewhere}\n"
 
-    def _as_own(self, display: Display) -> OwnDisplay:
-        learned = self._learned.get(display.number)
-        if learned is None:  # it was made by a command that the user has hooked
-            learned = Learned(False, scope_of(display.expression) if display.is_here else None)
-        match = re.fullmatch(LISTED_FORM, display.form)
-        form = Format(int(match[1]), match[2], match[3]) if match else parsed(f"{display.form} ")[0]
-        enabled = display.enabled or display.number in self._resting
-        return OwnDisplay(
-            display.number,
-            enabled,
-            Format(form.count, form.size, form.letter, learned.is_raw),
-            display.expression,
-            learned.scope,
-        )
 
-    def rest(self) -> None:
-        """The program goes on; also called each time that it does so by itself before it stops."""
-        if self._rests:
-            return
-        self._rests = True
-        if self._own is None:
-            self._resting = {display.number for display in listed() if display.enabled}
-            switch("disable", self._resting)
+def check_names(expression: str) -> None:
+    """Raise `gdb.error` for what GDB can't display here.
 
-    def settle(self, show: bool = False) -> None:
-        """The program has stopped, or a command has ended, and symbols are where they belong."""
-        rested, self._rests = self._rests, False
-        if self._own is not None:
-            if show and rested:
-                self._own.show()
-            return
-        if self._resting:
-            switch("enable", self._resting & {display.number for display in listed()})
-            self._resting.clear()
-            if show:
-                show_output("display")
+    Amid a stop GDB would drop the user's commands because of a command's error.
+    """
+    if UsersCommands.wait:
+        gdb.parse_and_eval(f"sizeof ({expression})")
+    else:
+        gdb.execute(f"whatis {expression}", to_string=True)
 
 
 def listed() -> Iterator[Display]:
-    """Yield the user's `display` entries."""
-    table = execute("info display")
-    if table.count("\n") == 1:  # it has none, which must not take as long as to compile what finds them
-        return
-    for number, enabled, form, expression, elsewhere in re.findall(LISTED, table):
-        yield Display(int(number), enabled == "y", form, expression, not elsewhere)
+    """Yield GDB's own displays. GDB does not list whether one is raw, and of a block only whether it is selected."""
+    for number, enabled, form, expression, elsewhere in re.findall(LISTED, execute("info display")):
+        memory = re.fullmatch(LISTED_MEMORY, form)
+        format = Format(int(memory[1]), memory[2], memory[3]) if memory else parsed(f"{form} ")[0]
+        scope = None if elsewhere else scope_of(expression)
+        yield Display(int(number), enabled == "y", format, expression, scope)
 
 
-def shows_raw(display: Display, displays: list[Display]) -> bool:
-    """Whether what a display shows now is its value without pretty-printers; nothing is called for it."""
-    try:
-        forms = _raw_form(display), display.form
-        raw, printed = (execute(f"{CALLING_NOTHING} output{form} {display.expression}") for form in forms)
-        return raw != printed and shown_alone(display, displays).endswith(f" = {raw}\n")
-    except DebuggerError:  # it is not there now, or is memory, which has no pretty-printers
-        return False
+class Displays:
+    """All of them, in the order in which they were made.
+
+    `are_symbols_there`: whether all names of the program mean something at the moment, so that a missing one is gone.
+    """
+
+    def __init__(self) -> None:
+        self.are_symbols_there: Callable[[], bool] = lambda: False
+        self._are_ours = False
+        self._displays: list[Display] = []
+        self._newest = 0
+
+    def take_over(self) -> None:
+        """Go on with GDB's displays, before it removes symbols or has those of a rank."""
+        if self._are_ours:
+            return
+        self._are_ours = True
+        self._displays = list(listed())
+        for display in self._displays:
+            execute(f"undisplay {display.number}")
+            self._newest = display.number
+        replace_commands(self)
+
+    def make(self, text: str, shows: bool) -> None:
+        """`display TEXT`; raises `gdb.error` if it has no meaning here."""
+        form, expression = parsed(text)
+        check_names(expression)
+        self._newest += 1
+        display = Display(self._newest, True, form, expression, scope_of(expression))
+        self._displays.append(display)
+        if shows:
+            display.show()
+
+    def show(self) -> None:
+        """Print all that mean something in the selected frame."""
+        for display in list(self._displays):
+            if display.enabled and (display.scope is None or is_selected(display.scope)) and self._is_known(display):
+                display.show()
+
+    def _is_known(self, display: Display) -> bool:
+        """Whether its names mean something; it is disabled, as by GDB, if they have gone."""
+        try:
+            check_names(display.expression)
+        except gdb.error as error:
+            if self.are_symbols_there():
+                display.enabled = False
+                gdb.write(f'warning: Unable to display "{display.expression}": {error}\n', gdb.STDERR)
+            return False
+        return True
+
+    def tell(self) -> None:
+        """`info display`."""
+        if not self._displays:
+            gdb.write("There are no auto-display expressions now.\n")
+            return
+        gdb.write("Auto-display expressions now in effect:\nNum Enb Expression\n")
+        for display in self._displays:
+            gdb.write(display.row())
+
+    def delete(self, text: str) -> None:
+        """`undisplay NUMBERS`, or all of them."""
+        gone = list(self._named(text)) if text else self._displays
+        self._displays = [display for display in self._displays if display not in gone]
+
+    def switch(self, text: str, enabled: bool) -> None:
+        """`enable display` or `disable display` with numbers, or for all."""
+        for display in self._named(text) if text else self._displays:
+            display.enabled = enabled
+
+    def _named(self, text: str) -> Iterator[Display]:
+        by_number = {display.number: display for display in self._displays}
+        for word in text.split():
+            span = range(0)
+            if re.fullmatch(NUMBERS, word):
+                with suppress(gdb.error):
+                    span = numbers(word)
+            if not span or 0 in span:
+                gdb.write(f"warning: bad display number at or near '{word}'\n", gdb.STDERR)
+                continue
+            for number in span:
+                if number in by_number:
+                    yield by_number[number]
+                else:
+                    gdb.write(f"No display number {number}.\n")
 
 
-def _raw_form(display: Display) -> str:
-    return f"/r{display.form[1:]}"
+class DisplayCommand(gdb.Command):
+    """`display`, or one of the commands about displays, in place of GDB's."""
+
+    def __init__(self, name: str, completion: int, act: Act) -> None:
+        super().__init__(name, gdb.COMMAND_DATA, completion)
+        self._act = act
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Do what GDB's command of that name does."""
+        with sentences(), gdb_errors():
+            self._act(argument.strip(), from_tty)
+        self.dont_repeat()
 
 
-def shown_alone(display: Display, displays: list[Display]) -> str:
-    """What GDB shows of one display."""
-    others = {other.number for other in displays if other.enabled} - {display.number}
-    switch("disable", others)
-    try:
-        return execute(f"{CALLING_NOTHING} display")
-    finally:
-        switch("enable", others)
+def replace_commands(displays: Displays) -> None:
+    """Have GDB call ours instead of its own, whose help stays."""
 
+    def display(text: str, from_tty: bool) -> None:
+        if text:
+            displays.make(text, from_tty)
+        else:
+            displays.show()
 
-def switch(command: str, numbers: set[int]) -> None:
-    """Enable or disable displays."""
-    if numbers:
-        execute(f"{command} display {' '.join(map(str, sorted(numbers)))}")
+    def undisplay(text: str, from_tty: bool) -> None:
+        if text or query("Delete all auto-display expressions? "):
+            displays.delete(text)
 
-
-def bind(displays: Displays) -> None:
-    """Make GDB report new ones, where the user has no such hook."""
-    hooks.Called(LEARN, displays.learn)
-    hooks.define({"hookpost-display": LEARN})
+    acts: dict[str, tuple[int, Act]] = {
+        "display": (gdb.COMPLETE_EXPRESSION, display),
+        "undisplay": (gdb.COMPLETE_NONE, undisplay),
+        "delete display": (gdb.COMPLETE_NONE, undisplay),
+        "enable display": (gdb.COMPLETE_NONE, lambda text, _: displays.switch(text, True)),
+        "disable display": (gdb.COMPLETE_NONE, lambda text, _: displays.switch(text, False)),
+        "info display": (gdb.COMPLETE_NONE, lambda text, _: displays.tell()),
+    }
+    for name, (completion, act) in acts.items():
+        documented = type("Documented", (DisplayCommand,), {"__doc__": execute(f"help {name}").rstrip("\n")})
+        documented(name, completion, act)

@@ -35,7 +35,7 @@ from gdbext.symbols.displays import Displays
 from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.watchpoints.watchpoints import Watches
-from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
+from pieglobalsfind.elf.file import SHF_EXECINSTR, ElfFile
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -86,8 +86,6 @@ class Focus:
         What stands for the main program stays until `restore_program`.
         """
         self.wanted.forget()
-        if self._placed:
-            self._displays.save()
         self._instead = (
             tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main) or self._instead
         )
@@ -246,8 +244,7 @@ class Focus:
         self.moves += 1
         kept = first_in_common(self._placed, wanted)
         old, added = self._placed[kept:], wanted[kept:]
-        if old or any(loaded_symbols.is_main for loaded_symbols in added):
-            self._displays.save()
+        self._displays.take_over()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for loaded_symbols in added:
             self.before_symbols()
@@ -288,7 +285,7 @@ class Focus:
             if objfile.owner is not None and path_in_target(objfile.owner) in paths:
                 self.wanted.debug_files[path_in_target(objfile.owner)] = path_here(objfile)
         if any(path_in_target(objfile) in paths for objfile in loaded):
-            self._displays.save()
+            self._displays.take_over()
             self._keep_attached(paths)
             self._kernel_library = kernel_library() or self._kernel_library
             stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
@@ -317,7 +314,7 @@ def is_from_file(objfile: gdb.Objfile) -> bool:
 
 def code_of(path: str) -> int:
     """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
-    with open_elf(path) as file:
+    with ElfFile(path) as file:
         return next(section.address for section in file.sections if section.flags & SHF_EXECINSTR)
 
 

@@ -16,7 +16,7 @@ import gdb
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.run_commands import execute
 from gdbext.symbols.copied_objects import program_path
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
 LAUNCHER = "smpimain"
@@ -41,7 +41,7 @@ def _is_fortran(arguments: str) -> bool:
     """Whether the first argument that is a program is one of Fortran's."""
     with suppress(ValueError):
         for word in shlex.split(arguments):
-            with suppress(ObjectFileError), open_elf(os.path.abspath(word)) as elf:
+            with suppress(ObjectFileError), ElfFile(os.path.abspath(word)) as elf:
                 names = elf.section(".dynstr")
                 return names is not None and FORTRAN_MAIN in elf.section_bytes(names)
     return False

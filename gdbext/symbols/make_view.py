@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from typing import Optional
 
-from pieglobalsfind.elf.file import SECTION_HEADER_SIZE, SHF_ALLOC, SHF_EXECINSTR, ElfFile, Section, open_elf
+from pieglobalsfind.elf.file import SECTION_HEADER_SIZE, SHF_ALLOC, SHF_EXECINSTR, ElfFile, Section
 from pieglobalsfind.errors import ObjectFileError
 
 DT_NULL, DT_SYMBOLIC = 0, 16
@@ -56,7 +56,7 @@ def merge(path: str, debug_path: str, result: str) -> None:
 
 def change(path: str) -> None:
     """Make the ELF file `path` a view of itself."""
-    with open_elf(path) as elf, open(path, "r+b") as file:
+    with ElfFile(path) as elf, open(path, "r+b") as file:
         for index, section in enumerate(elf.sections):
             if section.flags & SHF_ALLOC:
                 file.seek(elf.header.section_offset + index * SECTION_HEADER_SIZE + _FLAGS_OFFSET)

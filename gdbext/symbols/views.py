@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from gdbext.symbols import view_cache
 from pieglobalsfind.cache.path import cache_folder
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
 FORM = 1  # changes whenever the same file would give another view
@@ -32,7 +32,7 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
     """
     try:
         name = _name(path, build_id, debug_path)
-        with open_elf(path) as elf:
+        with ElfFile(path) as elf:
             has_debug = bool(debug_path) or any(section.name.startswith(DEBUG_SECTIONS) for section in elf.sections)
     except OSError as error:
         raise ObjectFileError(f"cannot read {path}, {error.strerror}", "put the file back, or `set sysroot`") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Optional
 
@@ -103,3 +103,22 @@ class Globals:
 def differing(job_globals: Globals) -> Iterator[GlobalValues]:
     """Those that ranks hold different values of."""
     return (value for value in job_globals.values if value.differs)
+
+
+def outliers(global_values: GlobalValues) -> tuple[int, ...]:
+    """The ranks that don't have the value of most, ascending; () where no value is that of more than half of them."""
+    groups = [group for group in global_values.groups if group.is_known]
+    largest = max(groups, key=lambda group: len(group.ranks), default=None)
+    if largest is None or 2 * len(largest.ranks) <= sum(len(group.ranks) for group in groups):
+        return ()
+    return tuple(sorted(rank for group in groups if group is not largest for rank in group.ranks))
+
+
+def by_rarity(variables: Iterable[GlobalValues]) -> list[GlobalValues]:
+    """First those in which fewest ranks differ, then those without a common value, by how many values they have."""
+
+    def order(variable: GlobalValues) -> tuple[bool, int, int]:
+        ranks = outliers(variable)
+        return not ranks, len(ranks), len(variable.groups)
+
+    return sorted(variables, key=order)

@@ -16,12 +16,11 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, UNKNOWN_STATE, RankTable
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.runtime_frames import location
-from pieglobalsfind.stacks.unwind import Walker
 
 from ..job.job import Job
 from ..job.stacks import label
 from ..terminal.text import harmless, of_ranks, shortened
-from .outliers import by_rarity, outliers
+from .global_values import by_rarity, outliers
 from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STANDSTILL, RankFinding, Verdict
 from .wait_graph import Collective, Waits
 
@@ -120,9 +119,8 @@ def places_of(table: RankTable, waits: Waits, homes: Mapping[int, Job]) -> dict[
         job = homes.get(number)
         if job is None:
             continue
-        walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
         with suppress(RanklensError):
-            call = location(job.table, job.translator, walker, ranks[number])
+            call = location(job.table, job.translator, job.walker, ranks[number])
             names.update({number: label(call)} if call is not None else {})
     return names
 

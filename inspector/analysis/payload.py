@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Union
 
 from pieglobalsfind.decoders.ampi.gap_bytes import gap_bytes
-from pieglobalsfind.elf.file import PT_GNU_RELRO, open_elf
+from pieglobalsfind.elf.file import PT_GNU_RELRO, ElfFile
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
 
@@ -110,7 +110,7 @@ def relro_bytes(job: Job, elf_object: Object) -> int:
     if isinstance(path, Absent):
         return 0
     try:
-        with open_elf(path) as elf:
+        with ElfFile(path) as elf:
             return sum(header.file_size for header in elf.program_headers if header.type == PT_GNU_RELRO)
     except RanklensError:
         return 0

@@ -22,7 +22,6 @@ from pieglobalsfind.elf.file import (
     SHF_EXECINSTR,
     ElfFile,
     ProgramHeader,
-    open_elf,
 )
 from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import ObjectFileError
@@ -101,7 +100,7 @@ class Facts:
 
 def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) -> Facts:
     """Raises `ObjectFileError` if `path` is not an ELF file. `variables`: its debug information, if it was read."""
-    with open_elf(path) as elf, ProgramFile(path) as file:
+    with ElfFile(path) as elf, ProgramFile(path) as file:
         declared = variable_cache.declared_or_why(path, elf.build_id) if variables is None else variables
         own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
         writable = mutable(elf, declared)

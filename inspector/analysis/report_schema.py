@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..pointers.findings import VERDICTS
-from ..schemas.envelope import schema_name, with_envelope
+from ..schemas import schema_name, with_envelope
 from .global_values import VERDICTS as VERDICTS_OF_GLOBALS
 from .migration_cost import WAYS
 from .payload import CATEGORIES

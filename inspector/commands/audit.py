@@ -16,7 +16,7 @@ from typing import Optional, Union
 from rich.console import Console
 from rich.text import Text
 
-from pieglobalsfind.elf.file import ET_CORE, open_elf
+from pieglobalsfind.elf.file import ET_CORE, ElfFile
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.targets.snapshot import is_snapshot
@@ -30,7 +30,7 @@ from ..output.adaptive_table import Listing
 from ..output.table_cells import heading
 from ..program.program_file import ProgramFile
 from ..program.variable_list import COLUMNS, Listed, listed, text
-from ..schemas.envelope import envelope, schema_name
+from ..schemas import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 
@@ -146,7 +146,7 @@ def is_program(path: str) -> bool:
     """Whether it is one, and no core file or snapshot; raises `ObjectFileError` if it is none of them."""
     if is_snapshot(path):
         return False
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         return elf.header.type != ET_CORE
 
 

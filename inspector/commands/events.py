@@ -32,7 +32,7 @@ from ..collect import mpi_option
 from ..job.event_sources import Ended, EventHeading, EventSource, JobEvents, LostEvents, Notice
 from ..job.flight_recorder import seconds_of
 from ..output import chrome_trace
-from ..schemas.envelope import envelope, schema_name
+from ..schemas import envelope, schema_name
 from ..terminal.renamed_option import RenamedOption
 from ..terminal.text import harmless
 

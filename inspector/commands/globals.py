@@ -33,7 +33,7 @@ from ..job.rank_option import add_to as add_rank_option
 from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
-from ..schemas.envelope import envelope
+from ..schemas import envelope
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 from ..values import slices

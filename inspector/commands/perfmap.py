@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pieglobalsfind.elf.demangle import demangle
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Object, Rebase
@@ -86,7 +86,7 @@ def functions_of(job: Job, elf_object: Object) -> Iterator[tuple[int, int, str]]
     path = job.file(elf_object)
     if isinstance(path, Absent):
         return
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         symbols = read_symbols(elf)
     executable = [
         (segment.offset, segment.offset + segment.memory_size)

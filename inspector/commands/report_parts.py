@@ -21,7 +21,7 @@ from ..analysis.report import payload_as_json, pointers_as_json, rank_as_json, w
 from ..analysis.report_schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.reading import add_way, read_target, way_of
-from ..schemas.envelope import envelope
+from ..schemas import envelope
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless
 from . import COMMANDS

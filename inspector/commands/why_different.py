@@ -27,7 +27,7 @@ from ..job.stacks import Stacks, label, read_one
 from ..output.adaptive_table import Listing
 from ..output.provenance import print_how
 from ..output.table_cells import heading
-from ..schemas.envelope import envelope, schema_name
+from ..schemas import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 from .globals import on_ranks

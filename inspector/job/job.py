@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.communicators import communicators, of_world
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import with_calls
@@ -98,6 +98,11 @@ class Job:
         return Contexts(self.target, self.table)
 
     @cached_property
+    def walker(self) -> Walker:
+        """Return what walks the ranks' stacks, made once."""
+        return Walker(self.target, self.table, self.translator, self.contexts, self.symbolizer)
+
+    @cached_property
     def threads(self) -> Sequence[KernelThread]:
         """The kernel threads, as they were at the first call."""
         return self.target.threads()
@@ -150,15 +155,7 @@ class Job:
 
     def file(self, elf_object: Object) -> Union[str, Absent]:
         """Where the object's file can be opened, if it still is the one that the target runs."""
-        path = self.target.open_path(elf_object.path)
-        if path is None:
-            return Absent(f"the file {elf_object.path} is not there any more", "put it back")
-        try:
-            with open_elf(path) as elf:
-                same = not elf_object.build_id or elf.build_id == elf_object.build_id
-        except ObjectFileError as error:
-            return Absent(error.sentence, error.hint)
-        return path if same else Absent(f"{elf_object.path} is not the file that runs any more", "put that one back")
+        return object_path(self.target, identity_of(elf_object))
 
 
 @dataclass(frozen=True)
@@ -233,8 +230,7 @@ def with_waiting_calls(job: Job) -> Job:
 
     Peers are as it publishes them: numbers in the call's communicator.
     """
-    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
-    return replace(job, table=with_calls(job.target, job.table, walker))
+    return replace(job, table=with_calls(job.target, job.table, job.walker))
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import RankSet
 from pieglobalsfind.session.runtime_frames import location
-from pieglobalsfind.stacks.unwind import Walker
 
 from .job import Job, with_waiting_calls
 
@@ -45,7 +44,6 @@ class Chosen:
 
 def among(job: Job, wanted: RankSet) -> Chosen:
     """Those ranks of a set that the process has."""
-    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     ranks = {rank.rank: rank for rank in job.table.ranks}
     unknown: dict[int, str] = {}
 
@@ -53,7 +51,7 @@ def among(job: Job, wanted: RankSet) -> Chosen:
         if ranks[number].state in (STARTING, EXITED, MIGRATED_OUT):
             return ""
         try:
-            call = location(job.table, job.translator, walker, ranks[number])
+            call = location(job.table, job.translator, job.walker, ranks[number])
         except RanklensError as error:
             why = re.sub(f"^rank {number} ", "it ", error.sentence)
             unknown[number] = f"its function is unknown, {why}"

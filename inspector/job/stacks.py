@@ -14,7 +14,6 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
 from pieglobalsfind.stacks.call_tree import Call, Node
-from pieglobalsfind.stacks.unwind import Walker
 
 from ..terminal.progress import through
 from .job import Job
@@ -76,14 +75,13 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     Raises `RanklensError` where no stack can be walked at all.
     """
     library()
-    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     path = "" if with_runtime else runtime_path(job.table, job.translator)
     meant = among(job, chosen)
     wanted, missing = set(meant.ranks), meant.unknown
     calls: dict[int, tuple[Call, ...]] = {}
     for _ in range(PASSES if job.target.is_live else 1):
         left = [rank for rank in job.table.ranks if rank.rank in wanted and rank.rank not in calls]
-        for rank, walked in through(walker.stacks(left), "stacks", len(left)):
+        for rank, walked in through(job.walker.stacks(left), "stacks", len(left)):
             if isinstance(walked, RanklensError):
                 missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
                 continue

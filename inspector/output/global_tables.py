@@ -31,8 +31,7 @@ NAN = re.compile(r"(?<![\w.'\"])-?nan(?:\(0x[0-9a-f]+\))?(?![\w.'\"])", re.IGNOR
 
 def print_globals(report: Report, console: Console) -> None:
     """Print the globals that differ."""
-    from ..analysis.global_values import differing
-    from ..analysis.outliers import by_rarity
+    from ..analysis.global_values import by_rarity, differing
 
     variables = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))

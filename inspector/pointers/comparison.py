@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect
+from pieglobalsfind.ranges import merged
 from pieglobalsfind.ranks.variable_address import has_copy
-from pieglobalsfind.targets.ranges import merged
 
 from .findings import HEAP, PointerFinding, right_value, verdict_of
 from .ground import MANGLED, PROVEN, Ground

@@ -15,7 +15,6 @@ from typing import NamedTuple, Optional, Union
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import EXITED, RUNNING, STARTING, Absent, Rank, Region
-from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.target import backed
 
 from ..job.rank_data import LARGEST_PIECE, RankData
@@ -51,7 +50,7 @@ class OwnMemory:
         self._job = originals.job
         self._memory = RankData(self._job.target)
         job = self._job
-        self._walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
+        self._walker = job.walker
         self._variables = StackVariables(job, self._walker)
         self.others = OtherRanks(originals)
         self.libc = LibcWords(originals, self.others.images)

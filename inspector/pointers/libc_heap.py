@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.ranges import merged
 from pieglobalsfind.target import PIECE, MemoryMapping, Target, populated, read_or_none
-from pieglobalsfind.targets.ranges import merged
 
 from ..terminal.progress import begin, through
 from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, WalkSpan, chain_of

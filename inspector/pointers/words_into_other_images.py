@@ -6,11 +6,11 @@ are: a scan looks at each word.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pieglobalsfind.model import Rank, Redirect
+from pieglobalsfind.ranges import range_at
 
 from ..job.job import Job
 from .malloc_owner import ranges_of
@@ -34,8 +34,7 @@ class OtherImages:
     def __init__(self, job: Job) -> None:
         ranks = [rank for rank in job.present if not rank.pages_of]
         self._images = sorted(image for rank in ranks for image in images_of(rank))
-        self._starts = [image.start for image in self._images]
-        self._low = min(self._starts, default=0)
+        self._low = min((image.start for image in self._images), default=0)
         self._high = max((image.end for image in self._images), default=0)
         self.is_empty = len(ranks) < 2
         self.most_bytes = max(LEAST_BYTES, MOST_BYTES // max(len(ranks), 1))
@@ -53,9 +52,8 @@ class OtherImages:
 
     def leads_away(self, rank: int, value: int) -> bool:
         """Whether a value is an address in another rank's image."""
-        index = bisect_right(self._starts, value) - 1
-        image = self._images[index] if index >= 0 and not self.is_empty else None
-        return image is not None and value < image.end and image.rank != rank
+        image = range_at(self._images, value) if not self.is_empty else None
+        return image is not None and image.rank != rank
 
 
 def images_of(rank: Rank) -> list[Image]:

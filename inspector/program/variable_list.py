@@ -12,7 +12,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf.type_names import type_name
 from pieglobalsfind.dwarf.types import Base, Enum, MemberPointer, Pointer, TypeTable, Variable
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.model import Absent
 
 from ..terminal.text import harmless
@@ -58,7 +58,7 @@ def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterat
     extents = [(place, variable.size) for place, variable in placed.items()]
     scalars = (Base, Pointer, MemberPointer, Enum)
     with_elements = (place for place, variable in placed.items() if not isinstance(types.strip(variable.type), scalars))
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         uses = read_uses(elf, extents, frozenset(with_elements))
     for variable in sorted(variables, key=lambda variable: (variable.file, variable.line, variable.name)):
         yield Listed(

@@ -16,7 +16,7 @@ from pieglobalsfind.dwarf.types import THREAD_LOCAL, VOID, TypeTable, Variable, 
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO, PT_LOAD, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
-from pieglobalsfind.targets.ranges import Range, merged
+from pieglobalsfind.ranges import Range, merged
 
 # What compilers and MPI libraries put into every program: a flag of crtstuff.c, references to personality routines,
 # guards of function statics and virtual tables (Itanium C++ ABI, 5.1.4), MPI's constants and pointers to its functions

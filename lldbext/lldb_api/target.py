@@ -14,7 +14,7 @@ from typing import Any, Optional
 import lldb
 
 from lldbext.lldb_api.remote_target import RemoteProcess, is_held_here, read_memory
-from pieglobalsfind.elf.file import ET_CORE, open_elf
+from pieglobalsfind.elf.file import ET_CORE, ElfFile
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
@@ -57,7 +57,7 @@ def mapped_core() -> str:
 def is_core(path: str) -> bool:
     """Whether a file is an ELF core file; any other file is not."""
     try:
-        with open_elf(path) as file:
+        with ElfFile(path) as file:
             return file.header.type == ET_CORE
     except ObjectFileError:
         return False

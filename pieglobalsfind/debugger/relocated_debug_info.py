@@ -36,7 +36,6 @@ from pieglobalsfind.elf.file import (
     SYMBOL_SIZE,
     ElfFile,
     Section,
-    open_elf,
 )
 from pieglobalsfind.elf.symbol_table import SHN_UNDEF, STB_LOCAL, STT_OBJECT, STT_TLS
 from pieglobalsfind.machine.processor import NOWHERE
@@ -175,7 +174,7 @@ def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     variables = tuple(variables)
     addresses = frozenset(variable.address for variable in variables if variable.address is not None)
     offsets = frozenset(variable.tls_offset for variable in variables if variable.tls_offset is not None)
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         for section in elf.sections:
             if section.name == ".debug_info":
                 for start, data in pieces(elf, section):
@@ -217,7 +216,7 @@ def thread_local_symbols(path: str) -> Iterator[Location]:
     A file's own (STB_LOCAL) become undefined where there is debug information: GDB, which asks it alone for their
     type, would take the symbol of a variable that it does not place for a function.
     """
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         has_debug = any(section.name == ".debug_info" for section in elf.sections)
         moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
         tables = [section for section in elf.sections if section.type in (SHT_SYMTAB, SHT_DYNSYM)]

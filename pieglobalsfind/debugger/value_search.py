@@ -9,12 +9,12 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Optional, Union
 
 from pieglobalsfind.debugger.declare import Block, Debugger, Finding, TextBlock
-from pieglobalsfind.debugger.scalars import Scalar, parts
 from pieglobalsfind.dwarf import variable_cache
-from pieglobalsfind.dwarf.types import Base, Variable, Variables
+from pieglobalsfind.dwarf.types import Array, Base, Enum, Pointer, Struct, TypeTable, Variable, Variables
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, UsageError
 from pieglobalsfind.model import Absent, Object
@@ -28,6 +28,60 @@ MOST_ROWS = 200
 LARGEST = 64 << 20  # bytes of one variable that are read
 FLOATS = {4: "<f", 8: "<d"}
 INTEGERS = ("address", "boolean", "signed", "signed_char", "unsigned", "unsigned_char", "UTF")
+MOST = 1 << 20
+Scalar = Union[Base, Enum, Pointer]
+
+
+@dataclass(frozen=True)
+class ScalarPart:
+    """One scalar: `path` follows the variable's name (`[2].weight`), `offset` is in bytes from its start."""
+
+    path: str
+    offset: int
+    type: Scalar
+
+
+def parts(types: TypeTable, index: int) -> Iterator[ScalarPart]:
+    """The scalars of a variable of type `index`, in ascending order of place; unions have all members'."""
+    return islice(_parts(types, index, "", 0), MOST)
+
+
+def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[ScalarPart]:
+    bare = types.strip(index)
+    if isinstance(bare, (Base, Enum, Pointer)):
+        yield ScalarPart(path, offset, bare)
+    elif isinstance(bare, Struct):
+        for member in bare.members:
+            if not member.bit_size and member.location is None:
+                inner = path if member.is_base or not member.name else f"{path}.{member.name}"
+                yield from _parts(types, member.type, inner, offset + member.offset)
+    elif isinstance(bare, Array) and bare.data_location is None:
+        yield from _elements(types, bare, path, offset)
+
+
+def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[ScalarPart]:
+    """C's nested dimensions, or Fortran's, the first of which varies fastest."""
+    bounds = [(dimension.count, dimension.lower) for dimension in array.dimensions]
+    fixed = [(count, lower) for count, lower in bounds if isinstance(count, int) and isinstance(lower, int)]
+    size = types.size(array.element)
+    if len(fixed) != len(bounds) or size <= 0:
+        return
+    total = 1
+    for count, _ in fixed:
+        total *= max(count, 0)
+    fastest_first = fixed if array.column_major else fixed[::-1]
+    for number in range(min(total, MOST)):
+        rest, indices = number, []
+        for count, lower in fastest_first:
+            indices.append(lower + rest % count)
+            rest //= count
+        yield from _parts(types, array.element, path + _subscript(array, indices), offset + number * size)
+
+
+def _subscript(array: Array, indices: list[int]) -> str:
+    if array.column_major:
+        return f"({','.join(map(str, indices))})"
+    return "".join(f"[{index}]" for index in reversed(indices))
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ Stack and Register State": argc, arguments, 0, variables, 0, auxiliary vector. g
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import TypeVar
 
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.target import MemoryMapping, Target, word_at
+from pieglobalsfind.elf.loaded import exporters
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.target import MemoryMapping, Target, system_loaders, word_at
 
 Value = TypeVar("Value")
 
@@ -47,14 +47,9 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 
 def _at_beginning(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
     """What is read from the first stack's beginning on; `nothing` if it can't be."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.rpartition("/")[2].startswith("ld-"):
-            try:
-                place = LoadedElf(target.read, mapping.start).symbol(BEGINNING)
-                if place is not None:
-                    return read(word_at(target, place))
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+    for _, place in exporters(target.read, system_loaders(maps), BEGINNING):
+        with suppress(MemoryUnreadable):
+            return read(word_at(target, place))
     return nothing
 
 

@@ -13,8 +13,7 @@ from typing import Optional
 from pieglobalsfind import model
 from pieglobalsfind.decoders.scanned_stacks import with_stacks
 from pieglobalsfind.elf.file import ELF_MAGIC, HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_NOTE, PT_TLS, ProgramHeader
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
 from pieglobalsfind.model import SCAN, Absent, Evidence, Object, RankTable, Rebase, Segment
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 
@@ -68,7 +67,7 @@ def _copies(target: Target, starts: Sequence[int]) -> dict[Identity, list[int]]:
     copies: dict[Identity, list[int]] = {}
     for base, first in zip(begins, read_many(target, [(base, FIRST) for base in begins])):
         identity = identities.get(first) if first is not None else None
-        elf = _header(target, base) if identity is None else None
+        elf = loaded_at(target.read, base) if identity is None else None
         if elf is not None and elf.program_headers:
             identity = _identity(target, elf)
             if first is not None and all(
@@ -87,18 +86,11 @@ def _with_magic(target: Target, starts: Sequence[int]) -> list[int]:
     return [start for start, head in zip(starts, heads) if head == ELF_MAGIC]
 
 
-def _header(target: Target, start: int) -> Optional[LoadedElf]:
-    try:
-        return LoadedElf(target.read, start)
-    except (ObjectFileError, MemoryUnreadable):
-        return None
-
-
 def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedElf, str]]:
     """Every ELF file that is mapped from its beginning."""
     paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0 and mapping.path.startswith("/")}
     files = [mapping for mapping in maps if mapping.start in paths and mapping.readable and not _is_anonymous(mapping)]
-    headers = (_header(target, start) for start in _with_magic(target, [mapping.start for mapping in files]))
+    headers = (loaded_at(target.read, start) for start in _with_magic(target, [mapping.start for mapping in files]))
     return [(elf, paths[elf.base]) for elf in headers if elf is not None]
 
 

@@ -83,16 +83,23 @@ def redirections(
     }
 
 
-def named_variables(target: Target, loaded: LoadedElf, bindings: Collection[int]) -> Iterator[Named]:
-    """The object's own variables that words of it name, of these bindings (STB_GLOBAL and the like)."""
-    kinds = loaded.header.processor.relocations
+def relocated(
+    target: Target, loaded: LoadedElf, kinds: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
+    """Relocations of some kinds, each with its symbol's entry in .dynsym, zeros if that can't be read."""
     try:
-        rows = [row for row in loaded.relocations() if row[1] in (kinds.absolute, kinds.glob_dat)]
+        rows = [row for row in loaded.relocations() if row[1] in kinds]
     except MemoryUnreadable:
         return
     start = loaded.table(DT_SYMTAB)
     symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
-    for (offset, kind, _, addend), entry in zip(rows, symbols):
-        _, info, _, section, value, length = struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE))
+    yield from zip(rows, (struct.unpack("<IBBHQQ", entry or bytes(SYMBOL_SIZE)) for entry in symbols))
+
+
+def named_variables(target: Target, loaded: LoadedElf, bindings: Collection[int]) -> Iterator[Named]:
+    """The object's own variables that words of it name, of these bindings (STB_GLOBAL and the like)."""
+    kinds = loaded.header.processor.relocations
+    for (offset, kind, _, addend), entry in relocated(target, loaded, (kinds.absolute, kinds.glob_dat)):
+        _, info, _, section, value, length = entry
         if section and info >> 4 in bindings and info & 0xF == STT_OBJECT and offset < loaded.span:
             yield Named(offset - loaded.low, addend, kind == kinds.glob_dat, value - loaded.low, length)

@@ -6,13 +6,11 @@ AMPI's hook module knows less of a rank's image: it names no swapped globals, an
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 
 from pieglobalsfind.decoders.registry.external_state import MAY_RUN, NO_CONTEXT
 from pieglobalsfind.decoders.running import with_running
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.elf.loaded import loaded_at
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable, Rebase, TlsBlock
 from pieglobalsfind.target import Target
 
@@ -56,12 +54,8 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
         return False
     from pieglobalsfind.decoders.ampi.loader import SWAPS
 
-    try:
-        return any(
-            LoadedElf(target.read, elf_object.base).symbol(SWAPS) is not None for elf_object in table.objects[:1]
-        )
-    except (MemoryUnreadable, ObjectFileError, struct.error):
-        return False
+    loaded = loaded_at(target.read, table.objects[0].base) if table.objects else None
+    return loaded is not None and loaded.symbol(SWAPS) is not None
 
 
 def _filled(table: RankTable, rank_table: RankTable, with_images: bool) -> RankTable:

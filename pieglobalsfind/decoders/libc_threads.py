@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
-from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.file import ElfFile
+from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.memory_map import mapping_at
-from pieglobalsfind.target import MemoryMapping, Target, pieces
+from pieglobalsfind.target import MemoryMapping, Target, pieces, read_or_none, system_loaders, word_at, word_or_none
 
 # What libc describes: {bits, elements, offset}, 32 bits each.
 TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
@@ -92,7 +92,7 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
     file = target.open_path(path)
     if file is None:
         return {}
-    with open_elf(file) as elf:
+    with ElfFile(file) as elf:
         places = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
     return {name: places[name][0] for name in DESCRIPTIONS} if len(places) == len(DESCRIPTIONS) else {}
 
@@ -137,8 +137,8 @@ def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
     node, next_at = head, described[NEXT][1]
     try:
         for _ in range(MOST_THREADS):
-            before, node = node, _word(target, node + next_at)
-            if node == head or _word(target, node + next_at + WORD) != before:
+            before, node = node, word_at(target, node + next_at)
+            if node == head or word_at(target, node + next_at + WORD) != before:
                 return
             yield node - described[NODE][1]
     except MemoryUnreadable:
@@ -147,13 +147,7 @@ def _of_list(target: Target, described: Described, head: int) -> Iterator[int]:
 
 def _lists(target: Target, maps: Sequence[MemoryMapping]) -> int:
     """Where the system loader keeps what the lists are in; 0 if it does not say so."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and "/ld-linux" in mapping.path:
-            try:
-                return LoadedElf(target.read, mapping.start).symbol(GLOBAL) or 0
-            except (ObjectFileError, MemoryUnreadable):
-                continue
-    return 0
+    return next((place for _, place in exporters(target.read, system_loaders(maps), GLOBAL)), 0)
 
 
 def _apart(blocks: Sequence[ControlBlock]) -> list[ControlBlock]:
@@ -187,27 +181,18 @@ def _is_block(target: Target, processor: Processor, address: int, is_listed: boo
     """
     if processor.self_at is None:
         return is_listed
-    try:
-        first, own = _word(target, address), _word(target, address + processor.self_at)
-        return own == address and (first == address or is_listed)
-    except MemoryUnreadable:
-        return False
+    first, own = (word_or_none(target, address + at) for at in (0, processor.self_at))
+    return own == address and first is not None and (first == address or is_listed)
 
 
 def _number(target: Target, address: int) -> int:
     """A thread's number, 0 if it can't be read; the kernel clears it as a thread ends."""
-    try:
-        return int.from_bytes(target.read(address, 4), "little", signed=True)
-    except MemoryUnreadable:
-        return 0
+    return int.from_bytes(read_or_none(target, address, 4) or b"", "little", signed=True)
 
 
 def module_of(target: Target, described: Described, entry: int) -> int:
     """The number of the TLS module that the loader gave to the object with an entry in its list; 0 without one."""
-    try:
-        module = _word(target, entry + described[MODULE][1])
-    except MemoryUnreadable:
-        return 0
+    module = word_or_none(target, entry + described[MODULE][1]) or 0
     return module if module <= MOST_MODULES else 0
 
 
@@ -219,9 +204,9 @@ def thread_block(target: Target, described: Described, pointer: int, module: int
     if not 0 < module <= MOST_MODULES:
         return 0
     try:
-        vector = _word(target, pointer + described[VECTOR][1])
+        vector = word_at(target, pointer + described[VECTOR][1])
         at = vector + described[ENTRY][1] + described[ENTRY][0] // 8 * module + described[ENTRY_VALUE][1]
-        block = _word(target, at)
+        block = word_at(target, at)
         target.read(block, 1)
         return block
     except MemoryUnreadable:
@@ -249,12 +234,5 @@ def static_offset(target: Target, described: Described, entry: int) -> int:
     """
     if STATIC_OFFSET not in described:
         return 0
-    try:
-        offset = _word(target, entry + described[STATIC_OFFSET][1])
-    except MemoryUnreadable:
-        return 0
+    offset = word_or_none(target, entry + described[STATIC_OFFSET][1]) or 0
     return offset if offset <= LARGEST_STATIC else 0
-
-
-def _word(target: Target, address: int) -> int:
-    return int.from_bytes(target.read(address, WORD), "little")

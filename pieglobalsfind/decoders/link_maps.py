@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.elf_scan import object_of
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
 from pieglobalsfind.model import Object, Placement, Rebase
-from pieglobalsfind.target import MemoryMapping, Target, word_at
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
 DT_DEBUG = 21
 MOST_OBJECTS = 4096  # of one linker namespace
@@ -53,12 +53,28 @@ def chain(target: Target, address: int) -> Iterator[int]:
         address = link(target, address).following
 
 
+def debugs(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
+    """Where struct r_debug is: DT_DEBUG of a program that the system's loader has started, in order of address."""
+    for mapping in file_starts(maps):
+        loaded = loaded_at(target.read, mapping.start)
+        debug = loaded.dynamic.get(DT_DEBUG, 0) if loaded is not None else 0
+        if debug:
+            yield debug
+
+
 def namespaces(target: Target, debug: int) -> Iterator[int]:
     """The first entry of each namespace, the program's own first; of older glibc's, that one alone.
 
     `debug` is where struct r_debug is (version, first entry, breakpoint, state, loader's base).
     """
     return (first for first, _ in _debugs(target, debug) if first)
+
+
+def entries(target: Target, debug: int) -> Iterator[tuple[int, int]]:
+    """(entry, bias) of all that the loader has loaded, namespace by namespace; raises `MemoryUnreadable`."""
+    for first in namespaces(target, debug):
+        for address in chain(target, first):
+            yield address, link(target, address).bias
 
 
 def is_changing(target: Target, debug: int) -> bool:

@@ -6,28 +6,25 @@ the stack that a thread is on then tells more than the state that the runtime ha
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import BLOCKED, OWN_THREAD, READY, REGISTRY, RUNNING, SCAN, Absent, Rank, RankTable
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import KernelThread
 
 
 def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable:
     """The table with every rank that a thread is on as running on that thread, and without its stale context."""
     extents = columns_of(table.ranks).stacks
-    stacks = sorted(zip(extents, range(len(extents))))
-    starts = [start for (start, _), _ in stacks]
+    stacks = sorted((start, end, index) for index, (start, end) in enumerate(extents))
     changes = {}
     for thread in threads:
-        pointer = stack_pointer(thread, table.processor)
-        at = bisect_right(starts, pointer) - 1
-        if at >= 0 and pointer < stacks[at][0][1]:
-            index = stacks[at][1]
-            changes[index] = _running(table.ranks[index], thread.tid)
+        stack = range_at(stacks, stack_pointer(thread, table.processor))
+        if stack is not None:
+            changes[stack[2]] = _running(table.ranks[stack[2]], thread.tid)
     return replace(table, ranks=with_changes(table.ranks, changes))
 
 

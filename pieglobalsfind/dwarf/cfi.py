@@ -24,7 +24,7 @@ from pieglobalsfind.dwarf.libdw.die_reader import Reader
 from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.lines import LineReader
 from pieglobalsfind.elf.demangle import demangle, without_result
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.machine.processor import Processor
 
 MOST_RANGES = 1000  # of one block or inlined call
@@ -48,7 +48,7 @@ class CodeFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with open_elf(path) as elf:
+        with ElfFile(path) as elf:
             build_id = elf.build_id
             self.processor = elf.header.processor
         self._state = state_of(path, build_id) if build_id else None  # from before it is read

@@ -6,15 +6,15 @@ question about it. It uses no .debug_aranges, which clang does not write, and ne
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.cache.elf_file_cache import FileState
+from pieglobalsfind.cache.elf_file_cache import FileState, load, store
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.constants import RECORDS
-from pieglobalsfind.dwarf.function_cache import FunctionRange, keep_functions, kept_functions
 from pieglobalsfind.dwarf.libdw.bindings import Die
 from pieglobalsfind.dwarf.libdw.die_reader import Reader, Unit
 from pieglobalsfind.dwarf.libdw.die_walk import walk
@@ -22,6 +22,38 @@ from pieglobalsfind.dwarf.libdw.module import Module
 from pieglobalsfind.dwarf.line_table import LineTable
 
 MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
+KIND = "functions-1-"  # changes with the form of what is stored, and with what it says
+
+
+class FunctionRange(NamedTuple):
+    """A function's code in [low, high), the offset of its DIE, and the Fortran module or procedure that holds it."""
+
+    low: int
+    high: int
+    die: int
+    scope: str
+
+
+def kept_functions(file: Optional[FileState], unit: int) -> Optional[list[FunctionRange]]:
+    """The functions of a file's unit, by its number; None if they are not kept."""
+    data = load(file, f"{KIND}{unit}")
+    if data is None:
+        return None
+    try:
+        function_ranges = [FunctionRange(*row) for row in json.loads(data)]
+    except (ValueError, TypeError, RecursionError):
+        return None
+    is_sound = all(
+        type(function_range.low) is type(function_range.high) is type(function_range.die) is int
+        and isinstance(function_range.scope, str)
+        for function_range in function_ranges
+    )
+    return function_ranges if is_sound else None
+
+
+def keep_functions(file: Optional[FileState], unit: int, functions: Sequence[FunctionRange]) -> None:
+    """Keep them for the next time; `file` is the state from before the file was read."""
+    store(file, f"{KIND}{unit}", json.dumps(functions).encode())
 
 
 class SourceLine(NamedTuple):

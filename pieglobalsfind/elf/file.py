@@ -12,7 +12,7 @@ import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import TracebackType
 from typing import Optional
 
@@ -155,7 +155,7 @@ def string_at(strings: bytes, offset: int) -> str:
 
 
 class ElfFile:
-    """One ELF file, open until `close()`.
+    """One ELF file, open until `close()`; raises `ObjectFileError` if it can't be read or is none.
 
     Read by pread and not by mmap: a file that is cut short while it is mapped would kill the debugger that we run in.
     """
@@ -314,11 +314,6 @@ def parse_dynamic(data: bytes, order: str) -> tuple[tuple[int, int], ...]:
     return tuple(entries)
 
 
-def open_elf(path: str) -> ElfFile:
-    """Open an ELF file for reading; raises `ObjectFileError`. Close it, or use it in a `with`."""
-    return ElfFile(path)
-
-
 def open_regular(path: str) -> int:
     """A descriptor of the file, to read; raises `ObjectFileError`."""
     try:
@@ -332,3 +327,11 @@ def open_regular(path: str) -> int:
         os.close(descriptor)
         raise ObjectFileError(f"{path} is not a regular file")
     return descriptor
+
+
+@lru_cache(maxsize=8)
+def memory_file(content: bytes) -> str:
+    """A file in memory that this user's processes can open as long as this one lives."""
+    descriptor = os.memfd_create("ranklens", os.MFD_CLOEXEC)
+    os.write(descriptor, content)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

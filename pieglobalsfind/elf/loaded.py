@@ -7,7 +7,7 @@ whatever it can't read or believe is an answer of its own: no build-id, no symbo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Optional
 
@@ -31,7 +31,7 @@ from pieglobalsfind.elf.file import (
     parse_header,
     parse_program_headers,
 )
-from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping
 
@@ -213,6 +213,23 @@ class LoadedElf:
             return None
         is_it = self._try(self.table(DT_STRTAB) + symbol[0], len(name) + 1) == name + b"\0"
         return (symbol[4], symbol[5]) if is_it else None
+
+
+def loaded_at(read: Read, base: int) -> Optional[LoadedElf]:
+    """The object at `base`; None if no ELF header is there, or it can't be read."""
+    try:
+        return LoadedElf(read, base)
+    except (ObjectFileError, MemoryUnreadable):
+        return None
+
+
+def exporters(read: Read, files: Iterable[MemoryMapping], name: str) -> Iterator[tuple[LoadedElf, int]]:
+    """The objects that define a symbol in .dynsym, and its address; `files` are where objects begin."""
+    for mapping in files:
+        loaded = loaded_at(read, mapping.start)
+        address = loaded.symbol(name) if loaded is not None else None
+        if loaded is not None and address is not None:
+            yield loaded, address
 
 
 def gnu_hash(name: bytes) -> int:

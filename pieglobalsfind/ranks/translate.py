@@ -6,7 +6,6 @@ what lies where in a copy: ten thousand ranks cost no more than their placements
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import (
     MIGRATED_OUT,
     Absent,
@@ -26,6 +26,7 @@ from pieglobalsfind.model import (
     Region,
     TlsBlock,
 )
+from pieglobalsfind.ranges import place_of, range_at
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import MemoryMapping
 
@@ -63,12 +64,10 @@ class Intervals:
         for interval in intervals:
             by_start[interval[0]] = interval if interval[0] not in by_start else (*interval[:3], NO_RANK, interval[4])
         self._intervals = sorted(by_start.values(), key=lambda part: part[0])
-        self._starts = [part[0] for part in self._intervals]
 
     def at(self, address: int) -> Optional[Interval]:
         """The interval that covers an address."""
-        index = bisect_right(self._starts, address) - 1
-        return self._intervals[index] if index >= 0 and address < self._intervals[index][1] else None
+        return range_at(self._intervals, address)
 
 
 class Translator:
@@ -165,10 +164,6 @@ class Translator:
         return sorted(ranges)
 
     @cached_property
-    def _range_starts(self) -> list[int]:
-        return [address_range[0] for address_range in self._ranges]
-
-    @cached_property
     def _originals(self) -> list[Object]:
         return sorted(self._table.objects, key=lambda elf_object: elf_object.base)
 
@@ -182,11 +177,7 @@ class Translator:
 
     @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
-        return sorted(self._table.constructor_blocks)
-
-    @cached_property
-    def _map_starts(self) -> list[int]:
-        return [mapping.start for mapping in self._maps]
+        return sorted((start, start + size) for start, size in self._table.constructor_blocks)
 
     @cached_property
     def _bases(self) -> dict[int, int]:
@@ -214,9 +205,9 @@ class Translator:
             interval = level.at(address)
             if interval is not None:
                 return self._of_rank(address, interval)
-        at = bisect_right(self._range_starts, address) - 1
-        if at >= 0 and address < self._ranges[at][1]:
-            return self._of_range(address, self._ranges[at][2])
+        of_rank = range_at(self._ranges, address)
+        if of_rank is not None:
+            return self._of_range(address, of_rank[2])
         return self._of_original(address) or self._of_process(address)
 
     def _of_rank(self, address: int, interval: Interval) -> Owner:
@@ -263,13 +254,9 @@ class Translator:
                 and 0 <= address - placement.copy < placement.size
             ):
                 original = placement.original + address - placement.copy
-        if original and self._is_block(original):
+        if original and range_at(self._blocks, original):
             return Owner(address, "heap", rank.rank, offset=offset, original=original)
         return Owner(address, "heap", rank.rank, offset=offset)
-
-    def _is_block(self, address: int) -> bool:
-        at = bisect_right(self._blocks, (address, ADDRESSES)) - 1
-        return at >= 0 and address < self._blocks[at][0] + self._blocks[at][1]
 
     def _of_range(self, address: int, index: int) -> Owner:
         rank = self._table.ranks[index]
@@ -300,8 +287,7 @@ class Translator:
 
     def mapping(self, address: int) -> Optional[MemoryMapping]:
         """The mapping that holds an address, or None."""
-        at = bisect_right(self._map_starts, address) - 1
-        return self._maps[at] if at >= 0 and address < self._maps[at].end else None
+        return mapping_at(self._maps, address)
 
     def is_mapped(self, address: int) -> bool:
         """Whether anything is mapped there."""
@@ -334,7 +320,7 @@ class Translator:
         if processor.end_of_user_space <= address < ADDRESSES - processor.end_of_user_space:
             why = f"({processor.name}: {processor.beyond_it})"
             return f"it is not mapped; no address of a user program looks like this {why}"
-        at = bisect_right(self._map_starts, address) - 1
+        at = place_of(self._maps, address)
         if at >= 0 and address - self._maps[at].end < 1 << 20:
             name = self._maps[at].path or "anonymous memory"
             return f"it is not mapped, {address - self._maps[at].end} bytes after the end of {name}"

@@ -21,13 +21,12 @@ from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.decoders.running import is_between_ranks
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import SCAN, Absent, Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.ranges import Range, merged, without
 from pieglobalsfind.stacks.saved_registers import Contexts
-from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
-from pieglobalsfind.targets.ranges import Range, merged, without
 from pieglobalsfind.targets.stand_in import RecordedTarget
-from pieglobalsfind.targets.stop_and_copy import pause
+from pieglobalsfind.targets.stop_and_copy import Plan, StackPlan, pause
 
 Value = TypeVar("Value")
 
@@ -221,7 +220,7 @@ def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:
     """Code in which a thread is between two ranks."""
     if table.runtime != AMPI:
         return ()
-    from pieglobalsfind.decoders.ampi.switch import switching_code  # late: jobs with a registry need nothing of AMPI's
+    from pieglobalsfind.decoders.ampi.loader import switching_code  # late: jobs with a registry need nothing of AMPI's
 
     return switching_code(live)
 

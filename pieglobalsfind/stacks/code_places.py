@@ -9,20 +9,23 @@ from copy import copy
 from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
+from pieglobalsfind.elf.file import memory_file
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Absent, Owner, RankTable
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.frame import SIGNAL_HANDLER
-from pieglobalsfind.stacks.vdso import vdso_place
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, read_or_none
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.argument_locations import ArgumentReader
 
 Place = Union[tuple[str, int], Absent]
 """The file that code is from, and its p_vaddr there."""
+VDSO = "[vdso]"
+LARGEST = 1 << 20  # bytes; it has a few pages
 
 
 class CodePlaces:
@@ -113,3 +116,12 @@ def library_of(table: RankTable, owner: Owner) -> str:
     """The program or library that an address is of, as the target names it; "" if it is of none."""
     name = owner.path if owner.object is None else table.objects[owner.object].path
     return name.removesuffix(" (deleted)")
+
+
+def vdso_place(target: Target, pc: int) -> Optional[tuple[str, int]]:
+    """None if the pc lies elsewhere, or what lies there can't be read."""
+    mapping = mapping_at(target.maps(), pc)
+    if mapping is None or mapping.path != VDSO or mapping.end - mapping.start > LARGEST:
+        return None
+    content = read_or_none(target, mapping.start, mapping.end - mapping.start)
+    return (memory_file(content), pc - mapping.start) if content is not None else None

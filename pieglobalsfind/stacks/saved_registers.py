@@ -7,7 +7,6 @@ stack, its pc in executable memory. `unwind.py`, or a debugger, walks the stack 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Sequence
 from copy import copy
 from typing import Optional
@@ -16,6 +15,7 @@ from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 from pieglobalsfind.targets import cut_short
 
@@ -23,7 +23,6 @@ WORD = 8
 _MASK = (1 << 64) - 1
 _word = struct.Struct("<Q").unpack_from
 MOST_ASKED = 4  # ranks, before the whole memory map is read
-Extents = tuple[list[int], list[int]]  # starts, ends
 _SWITCHING = "it is being switched at this moment, or its record is damaged"
 
 
@@ -35,7 +34,7 @@ class Contexts:
         self._table = table
         self._maps = maps
         self._asked = 0
-        self._executable: Optional[Extents] = None
+        self._executable: Optional[list[MemoryMapping]] = None
         self._layout = [
             (register_rule.dwarf_register, register_rule.saved, register_rule.offset)
             for register_rule in table.context_layout
@@ -132,20 +131,13 @@ class Contexts:
                 return True
         if self._executable is None:
             self._executable = _executable(self._maps, self._table.entry_function)
-        if not _covers(self._executable, pc):
+        if range_at(self._executable, pc) is None:
             self._executable = _executable(self._target.maps(), self._table.entry_function)
-        return _covers(self._executable, pc)
+        return range_at(self._executable, pc) is not None
 
 
-def _executable(maps: Sequence[MemoryMapping], entry: int) -> Extents:
+def _executable(maps: Sequence[MemoryMapping], entry: int) -> list[MemoryMapping]:
     """Where code may be. `entry` is a known piece of it; an emulator's process need not execute the memory it is in."""
     entry_mapping = mapping_at(maps, entry) if entry else None
     is_emulated = entry_mapping is not None and entry_mapping.readable and not entry_mapping.executable
-    mappings = [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]
-    return [mapping.start for mapping in mappings], [mapping.end for mapping in mappings]
-
-
-def _covers(ranges: Extents, address: int) -> bool:
-    starts, ends = ranges
-    at = bisect_right(starts, address) - 1
-    return at >= 0 and address < ends[at]
+    return [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]

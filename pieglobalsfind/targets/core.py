@@ -24,6 +24,7 @@ from pieglobalsfind.elf.file import (
 from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
+from pieglobalsfind.ranges import place_of, range_at
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets import refuse_charm_checkpoint
 from pieglobalsfind.targets.core_notes import SMALLEST_PAGE, FatalSignal, FileMapping, Notes, read_notes
@@ -105,10 +106,6 @@ class CoreTarget:
     def _mapped(self) -> list[FileMapping]:
         return sorted(self._notes.files, key=lambda mapping: mapping.start)
 
-    @cached_property
-    def _mapped_starts(self) -> list[int]:
-        return [file_mapping.start for file_mapping in self._mapped]
-
     def threads(self) -> Sequence[KernelThread]:
         """Every thread that the core file has registers of."""
         return self._notes.threads
@@ -117,12 +114,6 @@ class CoreTarget:
     def signal(self) -> Optional[FatalSignal]:
         """The signal that a thread got when the core file was written, None if none did."""
         return self._notes.signal
-
-    def _mapping_at(self, address: int) -> Optional[FileMapping]:
-        index = bisect_right(self._mapped_starts, address) - 1
-        if index >= 0 and address < self._mapped[index].end:
-            return self._mapped[index]
-        return None
 
     # ---- memory ----
 
@@ -184,7 +175,7 @@ class CoreTarget:
             if held <= 0:
                 raise MemoryUnreadable(*whole, f"the core file is truncated before {address:#x}")
             return self._elf.read(offset, held)
-        mapping = self._mapping_at(address)
+        mapping = range_at(self._mapped, address)
         if mapping is None and load is not None and self._is_untouched_bss(load):
             return bytes(min(size, load.end - address))
         if mapping is None:
@@ -203,7 +194,7 @@ class CoreTarget:
         The kernel leaves out anonymous memory that was never written; but also what coredump_filter or MADV_DONTDUMP
         exclude. Zeros are certain where the program headers of the object before it say so.
         """
-        before = bisect_right(self._mapped_starts, load.vaddr) - 1
+        before = place_of(self._mapped, load.vaddr)
         if load.file_size or before < 0:
             return False
         base = self._base_of(self._mapped[before].path)
@@ -276,7 +267,7 @@ class CoreTarget:
         return self._maps
 
     def _load_mapping(self, load: ProgramHeader) -> MemoryMapping:
-        named = self._mapping_at(load.vaddr)
+        named = range_at(self._mapped, load.vaddr)
         return MemoryMapping(
             load.vaddr,
             min(load.end, TOP),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Optional, Union
+from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.elf.file import parse_notes
 from pieglobalsfind.machine.lookup import PROCESSORS
@@ -27,8 +27,7 @@ PRSTATUS_REGISTERS = 112
 SIGINFO_ADDRESS = 16  # siginfo_t of a 64-bit Linux: si_addr
 
 
-@dataclass(frozen=True)
-class FileMapping:
+class FileMapping(NamedTuple):
     """An entry of NT_FILE: [start, end) maps `path` from byte `offset` on."""
 
     start: int

@@ -9,7 +9,6 @@ import ctypes
 import errno
 import os
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from pieglobalsfind.elf.loaded import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
+from pieglobalsfind.ranges import place_of
 from pieglobalsfind.target import PIECE, KernelThread, read_or_none
 from pieglobalsfind.targets.procfs import Process
 
@@ -298,7 +298,7 @@ def check_is_process(number: int) -> None:
 
 def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:
     """Whether [address, address+size) lies in ascending (start, end) without a gap."""
-    at = bisect_right(mapped, (address, TOP)) - 1
+    at = place_of(mapped, address)
     while 0 <= at < len(mapped) and mapped[at][0] <= address < mapped[at][1]:
         end = mapped[at][1]
         if address + size <= end:

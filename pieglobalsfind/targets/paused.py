@@ -14,9 +14,9 @@ from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
+from pieglobalsfind.ranges import Range, merged, range_at, without
 from pieglobalsfind.target import KernelThread, read_or_none
 from pieglobalsfind.targets.live import CHECKED_READ, LiveTarget, sparse_bytes
-from pieglobalsfind.targets.ranges import Range, merged, without
 from pieglobalsfind.targets.stand_in import StandIn
 
 PAGE = 4096
@@ -108,8 +108,8 @@ class PausedTarget(StandIn):
 
     def _zeros(self, at: int, end: int) -> bytes:
         """What was untouched from an address on, none if that was not."""
-        index = bisect_right(self._untouched, (at, 1 << 64)) - 1
-        return bytes(max(0, min(end, self._untouched[index][1]) - at)) if index >= 0 else b""
+        untouched = range_at(self._untouched, at)
+        return bytes(min(end, untouched[1]) - at) if untouched is not None else b""
 
     def with_live_rest(self) -> PausedTarget:
         """The same, but what was not copied is read from the running process: for heaps of gigabytes."""

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from typing import Optional
 
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import ProcMaps
@@ -154,7 +154,7 @@ class Process:
 
     def _check_machine(self) -> None:
         try:
-            with open_elf(f"{self._proc}/exe") as program:
+            with ElfFile(f"{self._proc}/exe") as program:
                 machine = program.header.machine
         except ObjectFileError as error:
             if "32-bit" in error.sentence:

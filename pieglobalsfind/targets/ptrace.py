@@ -12,7 +12,8 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -20,7 +21,6 @@ from typing import Any, Optional, Union
 from pieglobalsfind.errors import NotStoppableError, TargetEndedError
 from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
-from pieglobalsfind.targets.priority import highest
 
 # <sys/ptrace.h>
 GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
@@ -36,6 +36,25 @@ POLLS = 20  # a thread that has a processor stops in microseconds
 NAP = 0.00005  # seconds
 REST = 0.001  # seconds; a process that has slept keeps the processor longer than one that has just computed
 RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
+HIGHEST = -20  # nice value, setpriority(2)
+
+
+@contextmanager
+def highest() -> Iterator[bool]:
+    """Give the calling thread the highest priority of ordinary scheduling inside; yields whether it has it."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    if before == HIGHEST:
+        yield True
+        return
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, HIGHEST)
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 class Standstill:

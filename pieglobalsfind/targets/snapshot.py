@@ -12,7 +12,6 @@ import json
 import struct
 import zipfile
 import zlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -21,6 +20,7 @@ from typing import Any, NoReturn, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.ranges import place_of, range_at
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
 from pieglobalsfind.targets.procfs import is_file
@@ -100,7 +100,6 @@ class SnapshotTarget:
                     raise ValueError(f"{zip_info.filename} has an impossible size")
                 pieces.append((start, start + zip_info.file_size))
         self._pieces = sorted(pieces)
-        self._starts = [start for start, _ in self._pieces]
 
     @property
     def description(self) -> str:
@@ -118,26 +117,21 @@ class SnapshotTarget:
             raise MemoryUnreadable(address, size, "there are no such addresses")
         parts, at, end = [], address, address + size
         while at < end:
-            index = bisect_right(self._starts, at) - 1
-            if index >= 0 and at < self._pieces[index][1]:
-                start, stop = self._pieces[index]
+            piece, zeros = range_at(self._pieces, at), range_at(self._zeros, at)
+            if piece is not None:
+                start, stop = piece
                 parts.append(self._piece(start, stop - start)[at - start : end - start])
-            else:
-                stop = self._zeros_end(at)
-                if stop <= at:
-                    raise MemoryUnreadable(address, size, "it is not in the snapshot")
+            elif zeros is not None:
+                stop = zeros[1]
                 parts.append(bytes(min(stop, end) - at))
+            else:
+                raise MemoryUnreadable(address, size, "it is not in the snapshot")
             at = min(stop, end)
         return b"".join(parts)
 
-    def _zeros_end(self, address: int) -> int:
-        """Where the zeros around an address end; 0 if there are none."""
-        index = bisect_right(self._zeros, (address, TOP)) - 1
-        return self._zeros[index][1] if index >= 0 and address < self._zeros[index][1] else 0
-
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """(start, end) of what it holds between two addresses, ascending, pieces that touch as one."""
-        index = max(bisect_right(self._starts, start) - 1, 0)
+        index = max(place_of(self._pieces, start), 0)
         whole = (start, start)
         for first, stop in islice(self._pieces, index, None):
             low, high = max(first, start), min(stop, end)

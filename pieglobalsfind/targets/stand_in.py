@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.memory_map import ProcMaps
+from pieglobalsfind.ranges import Range, intersected, merged
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.ranges import Range, intersected, merged
 
 GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
 

@@ -11,18 +11,17 @@ import mmap
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Optional
 
 from pieglobalsfind.errors import NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
+from pieglobalsfind.ranges import Range, merged, without
 from pieglobalsfind.target import KernelThread
-from pieglobalsfind.targets.copy_plan import Plan
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget, Pieces
-from pieglobalsfind.targets.priority import highest
-from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
-from pieglobalsfind.targets.ranges import Range, without
+from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, highest, raw_pc_and_stack_pointer, raw_registers
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
@@ -31,6 +30,40 @@ SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may hav
 NEAR = 1 << 18  # bytes from a stack pointer on that are copied of a stack that no plan knows
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """A stack of which the part in use is copied: from the word at `pointer` (0: unknown), or a thread's stack pointer.
+
+    `expected` is how many bytes at its end are copied where neither leads into it.
+    """
+
+    start: int
+    end: int
+    pointer: int
+    expected: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it.
+
+    `untouched`, ascending, are zeros that the process has no memory for: nothing to copy, unless it writes there before
+    it stands still. `other_stacks`: what threads have put last on stacks that are not in `stacks` is copied, too.
+    `with_maps`: so is the memory map, which may change soon.
+    """
+
+    ranges: tuple[Range, ...] = ()
+    stacks: tuple[StackPlan, ...] = ()
+    unsettled: tuple[Range, ...] = ()
+    untouched: tuple[Range, ...] = ()
+    other_stacks: bool = False
+    with_maps: bool = False
+
+    def enlarged(self, ranges: Iterable[Range]) -> Plan:
+        """Return a plan with more ranges."""
+        return replace(self, ranges=merged((*self.ranges, *ranges)))
 
 
 class Room:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,10 +15,10 @@ from typing import Any
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.ranges import Range, merged, place_of
 from pieglobalsfind.shell.atomic_file import whole_file
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target, populated, read_or_none
 from pieglobalsfind.targets.live import TOP
-from pieglobalsfind.targets.ranges import Range, merged
 from pieglobalsfind.targets.snapshot import DESCRIPTION, FOLDER, FORM, MAPS, PIECE, THREADS, ZEROS, SnapshotTarget
 
 
@@ -133,7 +132,7 @@ def touched(
 def by_mappings(maps: Sequence[MemoryMapping], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     """(start, end, whether it is private anonymous memory) of a range, whole; mappings ascend."""
     at = start
-    for mapping in islice(maps, max(bisect_right(maps, (start, TOP)) - 1, 0), None):
+    for mapping in islice(maps, max(place_of(maps, start), 0), None):
         if mapping.start >= end:
             break
         low, high = max(mapping.start, at), min(mapping.end, end)

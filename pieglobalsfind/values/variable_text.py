@@ -22,6 +22,7 @@ from pieglobalsfind.dwarf.types import (
     MemberPointer,
     Pointer,
     Struct,
+    TypeTable,
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
@@ -33,7 +34,6 @@ from pieglobalsfind.values.containers.recognize import is_container, text_of
 from pieglobalsfind.values.pointed_text import c_string, deferred_text, of_deferred_length
 from pieglobalsfind.values.scalar_text import MOST_ELEMENTS, decode_base, decode_boolean, decode_enum, quoted, raw
 from pieglobalsfind.values.surroundings import Surroundings, VariableBytes, never
-from pieglobalsfind.values.value_kinds import is_plain, is_simple
 
 DEEPEST = 20  # GDB's `print max-depth`
 FOLLOWED = 1  # pointers in a variable's own members and elements are followed
@@ -234,3 +234,34 @@ def _decode_bits(around: Surroundings, member: Member, data: bytes) -> str:
         return decode_enum(bare, (value & (1 << 64) - 1).to_bytes(8, "little")[: bare.size], around.language)
     boolean = isinstance(bare, Base) and bare.encoding == "boolean"
     return decode_boolean(value, around.language) if boolean else str(value)
+
+
+def is_simple(types: TypeTable, index: int) -> bool:
+    """Whether it is a number, or a few: its bytes alone make its text."""
+    bare = types.strip(index)
+    if isinstance(bare, Struct) and not bare.opaque:
+        return all(member.location is None and _is_number(types, member.type) for member in bare.members)
+    return _is_number(types, index)
+
+
+def _is_number(types: TypeTable, index: int) -> bool:
+    return isinstance(types.strip(index), (Base, Enum))
+
+
+def is_plain(types: TypeTable, index: int) -> bool:
+    """Whether equal bytes are equal values on every rank: without pointers, containers, or padding that may differ."""
+    bare = types.strip(index)
+    if isinstance(bare, Struct):
+        parts = [member for member in bare.members if not is_empty(types, member)]
+        is_whole = not bare.opaque and sum(types.size(part.type) for part in parts) == bare.size
+        return is_whole and all(not part.bit_size and is_plain(types, part.type) for part in parts)
+    if isinstance(bare, Base):
+        numbers = 2 if "complex" in bare.encoding else 1
+        return bare.size // numbers <= 8  # the x87's numbers have padding
+    return isinstance(bare, Enum) or (isinstance(bare, Array) and is_plain(types, bare.element))
+
+
+def is_empty(types: TypeTable, member: Member) -> bool:
+    """Whether it is a base class without members, which takes no room."""
+    bare = types.strip(member.type)
+    return member.is_base and isinstance(bare, Struct) and not bare.opaque and not bare.members

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from tests.methods.matrix import BYTE_COPIES, METHODS
 from tests.mpi.test_against_mpich import HERE, build, mpich_lines
 from tests.support.gdb.session import Session as Gdb
@@ -239,7 +239,7 @@ def anonymous_bytes(pid: int) -> int:
 
 def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> None:
     program = compiled(tmp_path, CODE, "pie", "-O0", "-g0")
-    with open_elf(str(program)) as elf:
+    with ElfFile(str(program)) as elf:
         text = sum(segment.file_size for segment in elf.segments if not segment.flags & 2)
     ranks, taken, moved = 8, {}, {}
     for more in ((), ("--share-code",)):
@@ -416,7 +416,7 @@ def test_a_writable_segment_that_begins_at_no_multiple_of_8(tmp_path: Path) -> N
         library = tmp_path / f"libcount{functions}.so"
         options = ["-shared", "-fPIC", "-O2", "-Wl,-z,norelro", "-Wl,-z,noseparate-code"]
         assert run("gcc", *options, tmp_path / "library.c", "-o", library).returncode == 0
-        with open_elf(str(library)) as elf:
+        with ElfFile(str(library)) as elf:
             unaligned += any(segment.vaddr % 8 for segment in elf.segments if segment.flags & 2)
         words = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", f"-lcount{functions}"]
         (tmp_path / "user.c").write_text(USER)

@@ -13,7 +13,7 @@ import gdb
 
 from gdbext.gdb_api.run_before_users_commands import output_of
 from gdbext.gdb_api.target import path_of
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
 SETTING = "auto-solib-add"
@@ -50,7 +50,7 @@ def is_runtime(path: str) -> bool:
 
 def needs_runtime(path: str) -> bool:
     """Whether the executable file needs a library of a runtime that makes ranks."""
-    with suppress(ObjectFileError), open_elf(path) as elf:
+    with suppress(ObjectFileError), ElfFile(path) as elf:
         strings = elf.section(STRINGS)
         names = elf.section_bytes(strings) if strings is not None else b""
         return any(runtime in names for runtime in RUNTIMES)

@@ -30,7 +30,7 @@ def charm_message(stacks: ThreadStacks, stack: ThreadStack) -> str:
     if CHARM_ABORT not in calls:
         return ""
     where = Where(calls.index(CHARM_ABORT), MESSAGE, PARAMETERS)
-    address = RankStack(stacks.walker, stack.frames, stack.memory).word(where)
+    address = RankStack(stacks.job.walker, stack.frames, stack.memory).word(where)
     return text_at(stacks.job, address) if isinstance(address, int) else ""
 
 

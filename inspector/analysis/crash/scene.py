@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal as signals
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
@@ -17,7 +16,7 @@ from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.signal_frame import FATAL as FATAL
 from pieglobalsfind.stacks.signal_frame import FAULTS, SI_KERNEL, fatal_signal, is_signal_return, mask_before
 from pieglobalsfind.stacks.stack_memory import Memory
-from pieglobalsfind.stacks.unwind import Activation, Walker
+from pieglobalsfind.stacks.unwind import Activation
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.core_notes import FatalSignal
@@ -85,12 +84,6 @@ class ThreadStacks:
     def __init__(self, job: Job) -> None:
         self.job = job
 
-    @cached_property
-    def walker(self) -> Walker:
-        """Return what walks all of them."""
-        job = self.job
-        return Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
-
     def thread(self, tid: int) -> Optional[KernelThread]:
         """The thread of that id, None if there is none."""
         return next((thread for thread in self.job.threads if thread.tid == tid), None)
@@ -114,7 +107,7 @@ class ThreadStacks:
             return ThreadStack()
         region: Union[Region, Absent] = rank.stack if rank is not None else Absent("no rank's")
         try:
-            frames, memory, _ = self.walker.frames_from(region, thread.registers)
+            frames, memory, _ = self.job.walker.frames_from(region, thread.registers)
         except (RanklensError, KeyError):
             return ThreadStack()
         return self._with_cause(tuple(frames), memory, tid)
@@ -147,7 +140,7 @@ class ThreadStacks:
 
     def calls(self, frame: Activation) -> tuple[Call, ...]:
         """The calls at a frame, inlined ones first."""
-        return self.walker.calls(frame.lookup)
+        return self.job.walker.calls(frame.lookup)
 
     def calls_at(self, frames: Sequence[Activation]) -> tuple[tuple[Call, ...], ...]:
         """The calls at each frame."""

@@ -6,11 +6,11 @@ that move. A thread runs the rank in whose stack its stack pointer is, whatever 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Optional
 
 from pieglobalsfind.decoders.lazy_ranks import NOWHERE, columns_of
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.targets.ptrace import raw_pc_and_stack_pointer, raw_registers
 
 from ..ranks.served_job import Moment
@@ -48,8 +48,5 @@ class RankPlaces:
         """The rank that a stopped thread runs, None if it runs none."""
         raw = raw_registers(tid)
         pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
-        stacks = self._stacks.get(pid, [])
-        index = bisect_right(stacks, (pointer, 1 << 64, 0)) - 1
-        if index >= 0 and stacks[index][0] <= pointer < stacks[index][1]:
-            return stacks[index][2]
-        return None
+        stack = range_at(self._stacks.get(pid, ()), pointer)
+        return stack[2] if stack is not None else None

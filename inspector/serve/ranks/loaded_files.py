@@ -6,15 +6,14 @@ meanwhile is left out, with the reason: a debugger would read other code.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.elf.file import PT_DYNAMIC, PT_TLS
+from pieglobalsfind.elf.file import PT_DYNAMIC, PT_TLS, memory_file
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import identity_by_headers, identity_of, object_path
 from pieglobalsfind.errors import RanklensError
@@ -25,8 +24,8 @@ from pieglobalsfind.target import MemoryMapping
 
 from .thread_control_block import LIST_SIZE
 
-VDSO = "[vdso]"
 DT_DEBUG = 21
+VDSO = "[vdso]"
 LARGEST_VDSO = 1 << 16  # bytes; it has a few pages
 
 
@@ -116,7 +115,7 @@ class LoadedFiles:
         if dynamic is None or not loaded.segments or loaded.header.machine != machine:
             return None
         bias = loaded.load_bias
-        return LoadedFile(_file_of(content), VDSO, mapping.start, bias, bias + dynamic)
+        return LoadedFile(memory_file(content), VDSO, mapping.start, bias, bias + dynamic)
 
     def _name(self, path: str, build_id: bytes, loaded: LoadedElf) -> str:
         path_here = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
@@ -157,11 +156,3 @@ class LoadedFiles:
 def has_segment(loaded: LoadedElf, kind: int) -> bool:
     """Whether a file has a segment of a kind that takes memory."""
     return any(header.type == kind and header.memory_size for header in loaded.program_headers)
-
-
-@lru_cache(maxsize=8)
-def _file_of(content: bytes) -> str:
-    """A file in memory that other processes of this user can open as long as this process lives."""
-    descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
-    os.write(descriptor, content)
-    return f"/proc/{os.getpid()}/fd/{descriptor}"

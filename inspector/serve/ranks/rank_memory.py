@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from pieglobalsfind.elf.file import PF_W, open_elf
+from pieglobalsfind.elf.file import PF_W, ElfFile
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent, Rank, Rebase, Redirect, Unplaced
 from pieglobalsfind.session.process_view import ProcessView
@@ -179,7 +179,7 @@ class ServedMemory:
         if isinstance(place, Absent):
             return b""
         try:
-            with open_elf(place[0]) as file:
+            with ElfFile(place[0]) as file:
                 held = (
                     segment
                     for segment in file.segments

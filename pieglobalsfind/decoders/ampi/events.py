@@ -17,9 +17,8 @@ from collections.abc import Callable, Container
 from typing import Optional
 
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
-from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RankTable, Region
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, read_or_none
 
 SETUP, BEGIN, PUP, ARRIVED = (
     "TCHARM_Element_Setup",
@@ -70,11 +69,8 @@ class Calls:
 
 def packs(target: Target, pupper: int) -> bool:
     """Whether a pupper packs; one whose state makes no sense is taken to: breakpoints are then taken out in vain."""
-    try:
-        (state,) = struct.unpack("<I", target.read(pupper + STATE_AT, 4))
-    except MemoryUnreadable:
-        return True
-    doing = state & (SIZING | PACKING | UNPACKING)
+    state = read_or_none(target, pupper + STATE_AT, 4) or b""
+    doing = int.from_bytes(state, "little") & (SIZING | PACKING | UNPACKING)
     return doing not in (SIZING, UNPACKING)
 
 
@@ -88,12 +84,8 @@ def rank_of_words(target: Target, table: RankTable, address: int, count: int) ->
 
     A share's record names its start and then its end, where another rank's begins.
     """
-    words: tuple[int, ...] = ()
-    for size in (8 * count, 4 * count, 2 * count):  # the structure may end before an unmapped page
-        try:
-            words = struct.unpack(f"<{size // 8}Q", target.read(address, size))
-            break
-        except MemoryUnreadable:
-            continue
+    sizes = (8 * count, 4 * count, 2 * count)  # the structure may end before an unmapped page
+    data = next((data for data in (read_or_none(target, address, size) for size in sizes) if data is not None), b"")
+    words = struct.unpack(f"<{len(data) // 8}Q", data)
     starts = {rank.range.start: rank.rank for rank in table.ranks if isinstance(rank.range, Region)}
     return next((starts[word] for word in words if word in starts), -1)

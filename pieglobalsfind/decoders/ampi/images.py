@@ -18,11 +18,11 @@ from pieglobalsfind.decoders import gnu_unique
 from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
-from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces, placed
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, entries, link, placed
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Placement, RankTable, Rebase, Region, TlsBlock
-from pieglobalsfind.target import MemoryMapping, Target, word_at
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_or_none, word_at
 
 USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
 USER_FILE = re.compile(r"\.user(\.\d+)?\.so$")  # or AMPI a rank's copy of it
@@ -53,14 +53,10 @@ def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages
 
 def of_original(target: Target, maps: Sequence[MemoryMapping]) -> AmpiImages:
     """The user's program before any copy of it is made; its libraries can't be distinguished from others then."""
-    for mapping in maps:
-        if mapping.offset == 0 and mapping.readable and mapping.path.endswith(USER_SUFFIX):
-            try:
-                return AmpiImages(
-                    "pie", (object_of(0, LoadedElf(target.read, mapping.start), mapping.path, is_program=True),), {}
-                )
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+    for mapping in file_starts(maps):
+        loaded = loaded_at(target.read, mapping.start) if mapping.path.endswith(USER_SUFFIX) else None
+        if loaded is not None:
+            return AmpiImages("pie", (object_of(0, loaded, mapping.path, is_program=True),), {})
     return AmpiImages("pie", (), {})
 
 
@@ -136,13 +132,11 @@ def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> 
     paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0}
     ranges = {}
     try:
-        for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
-            for entry in chain(target, first):
-                bias = link(target, entry).bias
-                if USER_FILE.search(paths.get(bias, "")):
-                    code = [segment for segment in LoadedElf(target.read, bias).segments if segment.flags & 1]
-                    ranges[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
-    except (MemoryUnreadable, ObjectFileError, struct.error):
+        for entry, bias in entries(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
+            if USER_FILE.search(paths.get(bias, "")):
+                code = [segment for segment in LoadedElf(target.read, bias).segments if segment.flags & 1]
+                ranges[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
+    except (MemoryUnreadable, ObjectFileError):
         return {}
     return ranges
 
@@ -150,10 +144,7 @@ def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> 
 def _entered(target: Target, thread: AmpiThread, code: Mapping[int, Region]) -> set[int]:
     """Whose code words of the outermost part of the stack lie in; of the whole stack if that part has none."""
     for size in (min(OUTERMOST, thread.stack.size), thread.stack.size):
-        try:
-            words = array("Q", target.read(thread.stack.end - size, size & -8))
-        except MemoryUnreadable:
-            return set()
+        words = array("Q", read_or_none(target, thread.stack.end - size, size & -8) or b"")
         low, high = min(region.start for region in code.values()), max(region.end for region in code.values())
         near = {value for value in words if low <= value < high}
         matches = {entry for entry, held in code.items() if any(value in held for value in near)}

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.file import SHT_DYNSYM, ElfFile
+from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.elf.named_symbols import symbols
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
@@ -33,6 +33,7 @@ EXPORTED = "TCHARM_Element_Setup"  # every loader exports it, also a stripped on
 MOST_RANKS = 1 << 20
 MOST_ELEMENTS = 1 << 12  # processing elements of one process
 LARGEST_TLS = 1 << 26  # bytes
+SWITCHES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcontext", "CthStartThread")
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,10 @@ class Loader:
 
 def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader among the mapped files; None if there is none, or if it is stripped of `.symtab`."""
-    for mapping in file_starts(maps):
-        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
-            loader = _loader_of(target, mapping)
+    paths = {mapping.start: mapping.path for mapping in file_starts(maps)}
+    for loaded, _ in exporters(target.read, file_starts(maps), EXPORTED):
+        with suppress(ObjectFileError, MemoryUnreadable):
+            loader = _loader_of(target, loaded, paths[loaded.base])
             if loader is not None:
                 return loader
     return None
@@ -116,24 +118,14 @@ def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loade
 
 def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
     """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
-    return any(_exports(target, mapping) for mapping in file_starts(maps))
+    return any(True for _ in exporters(target.read, file_starts(maps), EXPORTED))
 
 
-def _exports(target: Target, mapping: MemoryMapping) -> bool:
-    try:
-        return LoadedElf(target.read, mapping.start).symbol(EXPORTED) is not None
-    except (ObjectFileError, MemoryUnreadable, struct.error):
-        return False
-
-
-def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
-    loaded = LoadedElf(target.read, mapping.start)
-    if loaded.header.machine not in PROCESSORS or loaded.symbol(EXPORTED) is None:
+def _loader_of(target: Target, loaded: LoadedElf, mapped: str) -> Optional[Loader]:
+    path = target.open_path(mapped)
+    if path is None or loaded.header.machine not in PROCESSORS:
         return None
-    path = target.open_path(mapping.path)
-    if path is None:
-        return None
-    with open_elf(path) as elf:
+    with ElfFile(path) as elf:
         if elf.build_id != loaded.build_id:
             return None
         at = symbols(elf, loaded.load_bias, NAMES)
@@ -143,7 +135,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     has_process = PROCESS in at and PROCESSES in at
     return Loader(
         elf=loaded,
-        path=mapping.path,
+        path=mapped,
         space=Space(start, end, slot, number_at(target, at[COUNT][0])),
         entry=at[ENTRY][0],
         entry_size=at[ENTRY][1],
@@ -190,3 +182,20 @@ def number_at(target: Target, address: int) -> int:
     """The 4 bytes at an address as a number; raises `MemoryUnreadable`."""
     value: int = struct.unpack("<i", target.read(address, 4))[0]
     return value
+
+
+def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
+    """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI.
+
+    A kernel thread whose pc lies there has left a rank whose saved context is still that of its last wait (Charm++,
+    uFcontext.h: the thread that continues stores it).
+    """
+    paths = {mapping.start: mapping.path for mapping in file_starts(target.maps())}
+    for loaded, _ in exporters(target.read, file_starts(target.maps()), EXPORTED):
+        with suppress(RanklensError):
+            path = target.open_path(paths[loaded.base])
+            if path is not None:
+                with ElfFile(path) as elf:
+                    places = symbols(elf, loaded.load_bias, SWITCHES, SHT_DYNSYM)
+                return tuple((at, at + size) for at, size in places.values())
+    return ()

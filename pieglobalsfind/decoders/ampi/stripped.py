@@ -6,7 +6,6 @@ it follows from the shares of addresses that the threads name, and is believed i
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from pieglobalsfind.decoders.ampi.loader import (
 )
 from pieglobalsfind.decoders.ampi.threads import Living, living_threads, records
 from pieglobalsfind.elf.file import PT_TLS
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.loaded import LoadedElf, exporters
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
 
@@ -43,11 +42,11 @@ MOST_FRAMES = 1 << 20
 
 def find_stripped(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader, with the range and the threads' entry that its threads agree on."""
-    for mapping in file_starts(maps):
-        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
-            elf = LoadedElf(target.read, mapping.start)
-            if elf.header.processor.charm_context == NAMING and elf.symbol(EXPORTED) is not None:
-                return _loader(target, maps, elf, mapping.path)
+    paths = {mapping.start: mapping.path for mapping in file_starts(maps)}
+    for elf, _ in exporters(target.read, file_starts(maps), EXPORTED):
+        with suppress(ObjectFileError, MemoryUnreadable):
+            if elf.header.processor.charm_context == NAMING:
+                return _loader(target, maps, elf, paths[elf.base])
     return None
 
 

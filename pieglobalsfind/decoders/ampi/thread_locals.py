@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Optional
 
-from pieglobalsfind.decoders import libc_threads
+from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.ampi.images import AmpiImages, rank_pointer
 from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.libc_threads import Described
-from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Object, Placement, Rebase, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target, read_or_none
@@ -45,14 +44,11 @@ def with_thread_locals(
 
 def _entries(target: Target, loader: Loader) -> dict[int, int]:
     """The entries of all the system loader's lists, by what was added to the object's addresses."""
-    entry_by_bias: dict[int, int] = {}
     try:
-        for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
-            for entry in chain(target, first):
-                entry_by_bias.setdefault(link(target, entry).bias, entry)
+        listed = list(link_maps.entries(target, loader.elf.dynamic.get(link_maps.DT_DEBUG, 0)))
     except MemoryUnreadable:
         return {}
-    return entry_by_bias
+    return {bias: entry for entry, bias in reversed(listed)}  # of several with one bias the first
 
 
 def _kernel_threads(

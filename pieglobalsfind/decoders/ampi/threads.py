@@ -17,10 +17,9 @@ from typing import NamedTuple, Optional, Union
 from pieglobalsfind.decoders.ampi.elements import placed_elements, words_of_elements
 from pieglobalsfind.decoders.ampi.loader import Loader
 from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
-from pieglobalsfind.decoders.ampi.thread_search import ranks_here, signatures
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
-from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
+from pieglobalsfind.target import MemoryMapping, Target, pieces, read_many, read_or_none
 
 __all__ = ["NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_ends"]
 
@@ -32,6 +31,8 @@ ARENA_SIZE = 0x100  # bytes of isomalloc's record that are searched for the rank
 NO_THREAD = Absent("no thread of AMPI validates as its own")
 NO_RECORD = Absent("isomalloc's record of its share does not validate")
 SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no rank migrates")
+MAIN_HEAP = "[heap]"  # proc(5); a core file does not name it
+AROUND_PROGRAM = 1 << 40  # bytes in which the kernel places the heap, and nothing that is mapped
 
 
 @dataclass(frozen=True)
@@ -239,3 +240,45 @@ def _records_in(record: Optional[bytes], stack: Region) -> Iterator[tuple[int, i
             begin, end, used = struct.unpack_from("<QQQ", record, at)
             if stack.end <= used <= end and used % 4096 == 0:
                 yield begin, end, used
+
+
+def signatures(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Iterator[list[Signature]]:
+    """Yield what each piece of memory has, the oldest memory first."""
+    for mapping in in_order(maps, form.loader):
+        for start, data in pieces(target, mapping.start, mapping.end, form.size - 8):
+            yield list(form.within(data, start))
+
+
+def in_order(maps: Sequence[MemoryMapping], loader: Loader) -> list[MemoryMapping]:
+    """Memory that an allocator may have, as it was allocated: the heap after the program first, then what was mapped.
+
+    Linux extends the heap upwards and maps downwards.
+    """
+    space, program = loader.space, loader.elf.base
+    mappings = [mapping for mapping in maps if _is_heap(mapping) and not space.start <= mapping.start < space.end]
+    heap = [mapping for mapping in mappings if program <= mapping.start < program + AROUND_PROGRAM]
+    return [*heap, *(mapping for mapping in reversed(mappings) if mapping not in heap)]
+
+
+def _is_heap(mapping: MemoryMapping) -> bool:
+    return mapping.path in ("", MAIN_HEAP) and mapping.readable and mapping.writable and not mapping.shared
+
+
+def ranks_here(maps: Sequence[MemoryMapping], loader: Loader) -> set[int]:
+    """The ranks whose stacks are mapped; one that is migrating away may be among them."""
+    space = loader.space
+    begins = {}
+    for mapping in maps:
+        if mapping.writable and space.start <= mapping.start < space.end:
+            begins.update(dict.fromkeys(_ranks_in(mapping, loader)))
+    return set(begins)
+
+
+def _ranks_in(mapping: MemoryMapping, loader: Loader) -> Iterator[int]:
+    """The ranks whose shares begin in a mapping: adjacent ones may be one mapping."""
+    space = loader.space
+    first, last = space.rank_at(mapping.start), space.rank_at(min(mapping.end, space.end) - 1)
+    first = space.count if first is None else first
+    for number in range(first, (space.count - 1 if last is None else last) + 1):
+        if mapping.start <= space.begin(number) < mapping.end:
+            yield number

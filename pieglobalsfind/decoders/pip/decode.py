@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Optional, Union
@@ -19,13 +18,13 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.pip import threads as pip_threads
 from pieglobalsfind.decoders.pip.threads import PipThread
-from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Rebase, Region, TlsBlock
-from pieglobalsfind.target import MemoryMapping, Target, file_starts, word_at
+from pieglobalsfind.target import MemoryMapping, Target, read_or_none, word_at
 
 LIBRARY = "libpip.so"
 ROOT, TASK = "pip_root", "pip_task"
@@ -130,7 +129,7 @@ def _library(target: Target, mapping: MemoryMapping) -> Union[PipLibrary, str]:
         path = target.open_path(mapping.path)
         if path is None:
             return UNREADABLE.format(mapping.path)
-        with open_elf(path) as elf:
+        with ElfFile(path) as elf:
             if elf.build_id != loaded.build_id:
                 return UNREADABLE.format(mapping.path)
             places = symbols(elf, loaded.load_bias, (ROOT, TASK))
@@ -153,11 +152,8 @@ def _is_unset(target: Target, library: PipLibrary) -> bool:
 
 
 def _root(target: Target, address: int) -> Iterator[Shared]:
-    try:
-        data = target.read(address, SIZES_AT + 24) if address else b""
-    except MemoryUnreadable:
-        return
-    if not data.startswith(MAGIC):
+    data = read_or_none(target, address, SIZES_AT + 24)
+    if data is None or not data.startswith(MAGIC):
         return
     whole, own, stride = struct.unpack_from("<QQQ", data, SIZES_AT)
     sizes = whole, own, stride
@@ -215,9 +211,8 @@ def _held(
 def _is_sound(target: Target, entry: int) -> bool:
     """Whether an entry and the object that it names agree on where its dynamic section is."""
     link = link_maps.link(target, entry)
-    try:
-        loaded = LoadedElf(target.read, link.bias)
-    except (ObjectFileError, MemoryUnreadable):
+    loaded = loaded_at(target.read, link.bias)
+    if loaded is None:
         return False
     places = (header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC)
     return link.dynamic in (loaded.load_bias + place for place in places)
@@ -262,11 +257,7 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
 
     Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
     """
-    debugs = []
-    for mapping in file_starts(maps):
-        with suppress(ObjectFileError, MemoryUnreadable):
-            debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
-            debugs += [debug] if debug else []
+    debugs = list(link_maps.debugs(target, maps))
     if not debugs:
         raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
     return debugs

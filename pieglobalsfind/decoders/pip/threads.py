@@ -13,10 +13,9 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import Processor
 from pieglobalsfind.model import Absent, Region
-from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target, read_or_none
 from pieglobalsfind.targets import in_address_space
 
 MOST_WORDS = 128  # of a record, or of what it points to
@@ -91,19 +90,13 @@ def _ways(
 
 
 def _words(target: Target, start: int, length: int) -> Iterator[tuple[int, int]]:
-    count = min(length // 8, MOST_WORDS)
-    try:
-        data = target.read(start, 8 * count)
-    except MemoryUnreadable:
-        return
-    yield from ((8 * at, word) for at, word in enumerate(struct.unpack(f"<{count}Q", data)) if word and word % 8 == 0)
+    data = read_or_none(target, start, 8 * min(length // 8, MOST_WORDS)) or b""
+    words = struct.unpack(f"<{len(data) // 8}Q", data)
+    yield from ((8 * at, word) for at, word in enumerate(words) if word and word % 8 == 0)
 
 
 def _is_block(target: Target, address: int, self_at: int) -> bool:
-    try:
-        data = target.read(address, self_at + 8)
-    except MemoryUnreadable:
-        return False
+    data = read_or_none(target, address, self_at + 8) or b""
     return data[:8] == data[self_at:] == struct.pack("<Q", address)
 
 
@@ -116,10 +109,7 @@ def _thread(
     here: Mapping[int, KernelThread],
 ) -> Optional[PipThread]:
     """None once it has ended: the kernel clears its id."""
-    try:
-        (tid,) = struct.unpack("<i", target.read(block + at, 4))
-    except MemoryUnreadable:
-        return None
+    tid = int.from_bytes(read_or_none(target, block + at, 4) or b"", "little", signed=True)
     if tid <= 0:
         return None
     kernel_thread = here.get(tid) or _elsewhere(target, tid)

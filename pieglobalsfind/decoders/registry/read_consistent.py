@@ -15,10 +15,10 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Records, RecordTable, RegistryHeader, parse_header, parse_records
 from pieglobalsfind.decoders.registry.live_state import standing_still
-from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
+from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, RegistryError
 from pieglobalsfind.machine.lookup import PROCESSORS, machine_name
 from pieglobalsfind.memory_map import mapping_at, of_files
-from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_many, word_at
+from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_many, word_or_none
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
 MOST_TRIES = 10_000
@@ -76,7 +76,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
         return named[0], layout.MAPPING_NAME
     unset = False
     for variable in exported(target, maps, layout.SYMBOL):
-        address = _word(target, variable)
+        address = word_or_none(target, variable)
         if address:
             return address, layout.SYMBOL
         unset = unset or address == 0
@@ -94,23 +94,12 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
 
 def exported(target: Target, maps: Sequence[MemoryMapping], name: str) -> Iterator[int]:
     """Addresses of a symbol such as `rank_debug_registry` in every loaded object that exports it."""
-    from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
+    from pieglobalsfind.elf.loaded import exporters  # late: most registries have a name
 
-    for mapping in file_starts(maps):
-        try:
-            loaded = LoadedElf(target.read, mapping.start)
-            symbol = loaded.symbol(name) if loaded.is_laid_out(mapping.end - mapping.start) else None
-        except (ObjectFileError, MemoryUnreadable):
-            continue
-        if symbol is not None:
-            yield symbol
-
-
-def _word(target: Target, address: int) -> Optional[int]:
-    try:
-        return word_at(target, address)
-    except MemoryUnreadable:
-        return None
+    ends = {mapping.start: mapping.end for mapping in file_starts(maps)}
+    for loaded, address in exporters(target.read, file_starts(maps), name):
+        if loaded.is_laid_out(ends[loaded.base] - loaded.base):
+            yield address
 
 
 def _reversed(word: int) -> int:
@@ -119,7 +108,7 @@ def _reversed(word: int) -> int:
 
 def _order(target: Target, address: int) -> str:
     """struct's sign of the registry's byte order, by its magic; raises `RegistryError` if there is none."""
-    magic = _word(target, address)
+    magic = word_or_none(target, address)
     if magic == layout.MAGIC:
         return "<"
     if magic == _reversed(layout.MAGIC):

@@ -5,7 +5,6 @@ Takes the records and the target; gives the reason why a copy can't be believed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Optional
@@ -14,6 +13,7 @@ from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Records
 from pieglobalsfind.elf.file import HEADER_SIZE, PROGRAM_HEADER_SIZE, parse_header
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import Target, read_many, read_or_none
 
 LARGEST_HEAD = 4096  # bytes of ELF header and program headers that are compared
@@ -55,8 +55,8 @@ class CopyCheck:
 
     def _owner(self, address: int) -> Optional[int]:
         """The rank in whose range an address lies."""
-        at = bisect_right(self._ranges, (address, 1 << 64, 0)) - 1
-        return self._ranges[at][2] if at >= 0 and address < self._ranges[at][1] else None
+        owned = range_at(self._ranges, address)
+        return owned[2] if owned is not None else None
 
     def _read_head(self, number: int) -> bytes:
         """The ELF header and program headers of an original; b"" if they can't be read."""

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.object_words import Words, words_of
-from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import Target, word_at
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, Words, words_of
+from pieglobalsfind.target import Target, word_or_none
 
 ENGINE = "_ZN7simgrid6kernel10EngineImpl9instance_E"
 ENGINE_WORDS = 160  # that are searched for the list
@@ -42,11 +40,8 @@ class Actor:
 def find_actors(target: Target, library: SimgridLibrary) -> Optional[list[Actor]]:
     """In the order of their numbers; [] if there are none now, None if the engine's list does not validate."""
     place = library.symbol(ENGINE)
-    try:
-        engine = word_at(target, place) if place else 0
-    except MemoryUnreadable:
-        return None
-    if not place:
+    engine = word_or_none(target, place) if place else None
+    if engine is None:
         return None
     if not engine:
         return []

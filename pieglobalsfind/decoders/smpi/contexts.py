@@ -7,19 +7,17 @@ that names the stack. Actors that are kernel threads have none of these.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.object_words import words_of
-from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, words_of
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import OWN_THREAD, Absent, Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.ranges import range_at
+from pieglobalsfind.target import MemoryMapping, Target, read_or_none
 
 CONTEXTS = {"boost": "fcontext", "ucontext": "ucontext"}  # the names of kinds of saved contexts
 # The default size; its name until 3.33, and since.
@@ -28,7 +26,6 @@ STACK_SIZE = (
     "_ZN7simgrid6kernel7context7Context10stack_sizeE",
 )
 SMALLEST_STACK, LARGEST_STACK = 1 << 12, 1 << 32  # bytes
-TOP = 1 << 64
 SIZE_WORDS = 32  # of an actor that are searched for the size of its stack
 UNKNOWN = Absent("its context does not have the form that is known")
 NO_SIZE = Absent("the size of its stack is unknown")
@@ -77,15 +74,10 @@ def layout_of(
     def returns(layout: Layout) -> int:
         place = next((rule.offset for rule in layout if rule.dwarf_register == processor.pc), 0)
         words = words_of(target, [context + place for context in contexts], 1, 1)
-        return sum(_is_within(code, word[0]) for word in words if word)
+        return sum(range_at(code, word[0]) is not None for word in words if word)
 
     possible = layouts(processor, kind)
     return possible[0] if len(possible) == 1 else max(possible, key=returns)
-
-
-def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:
-    at = bisect_right(ranges, (address, TOP)) - 1
-    return at >= 0 and address < ranges[at][1]
 
 
 def _factory(target: Target, library: SimgridLibrary, actor: Actor) -> Optional[int]:
@@ -115,10 +107,7 @@ def _default_size(target: Target, library: SimgridLibrary) -> int:
     for name in STACK_SIZE:
         place = library.symbol(name)
         if place:
-            try:
-                return int.from_bytes(target.read(place, 4), "little")
-            except MemoryUnreadable:
-                return 0
+            return int.from_bytes(read_or_none(target, place, 4) or b"", "little")
     return 0
 
 
@@ -154,8 +143,8 @@ def _saved(actor: Actor, factory: Optional[int], size: int, mapped: Sequence[tup
 def _stack(start: int, size: int, mapped: Sequence[tuple[int, int]]) -> Union[Region, Absent]:
     if not SMALLEST_STACK <= size < LARGEST_STACK:
         return NO_SIZE
-    at = bisect_right(mapped, (start, TOP)) - 1
-    is_mapped = at >= 0 and start + size <= mapped[at][1] and start < mapped[at][1]
+    around = range_at(mapped, start)
+    is_mapped = around is not None and start + size <= around[1]
     return Region(start, size) if is_mapped and start % 8 == 0 else UNKNOWN
 
 

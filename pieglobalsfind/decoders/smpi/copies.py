@@ -18,10 +18,10 @@ from typing import Optional
 
 from pieglobalsfind.decoders import link_maps
 from pieglobalsfind.elf.file import PF_X
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Region
-from pieglobalsfind.target import MemoryMapping, Target, file_starts, read_many
+from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
 
 PROGRAM = re.compile(r"_\d+_(\d{1,9})\.so$")  # TMPDIR/PROGRAM_PID_NUMBER.so
 LIBRARY = re.compile(r"/(\d{7})[^/]*$")  # TMPDIR/: the library's name, its beginning replaced by the number
@@ -59,11 +59,9 @@ class Copies:
 
 def entries(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[int, int, str]]:
     """(entry, load bias, name) of all objects that the loader has loaded, in its order; [] if it does not say."""
-    for mapping in file_starts(maps):
-        with suppress(ObjectFileError, MemoryUnreadable, struct.error):
-            debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
-            if debug:
-                return _named(target, next(link_maps.namespaces(target, debug), 0), len(maps))
+    for debug in link_maps.debugs(target, maps):
+        with suppress(MemoryUnreadable):
+            return _named(target, next(link_maps.namespaces(target, debug), 0), len(maps))
     return []
 
 
@@ -85,10 +83,7 @@ def _named(target: Target, first: int, most: int) -> list[tuple[int, int, str]]:
 def _text(target: Target, address: int, data: bytes) -> bytes:
     """A name that ends too near to the end of its mapping is read again, to the end of its page."""
     if not data and address:
-        try:
-            data = target.read(address, PAGE - address % PAGE)
-        except MemoryUnreadable:
-            return b""
+        data = read_or_none(target, address, PAGE - address % PAGE) or b""
     return data.partition(b"\0")[0]
 
 
@@ -112,10 +107,9 @@ def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[
     for (entry, bias, name), page in zip(listed, pages):
         elf = headers.get(page) if page is not None else None
         if elf is None and page is not None:
-            try:
-                elf = headers[page] = LoadedElf(target.read, bias)
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                elf = None
+            elf = loaded_at(target.read, bias)
+            if elf is not None:
+                headers[page] = elf
         yield Loaded(entry, bias, name, elf) if elf is not None and elf.segments else None
 
 
@@ -123,13 +117,9 @@ def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str
     """Objects with a main that SMPI can call, without the program that the kernel has started."""
     loaded = []
     for entry, bias, name in listed[1:]:
-        if name:
-            try:
-                elf = LoadedElf(target.read, bias)
-                if any(elf.symbol(main) is not None for main in MAINS):
-                    loaded.append(Loaded(entry, bias, name, elf))
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
+        elf = loaded_at(target.read, bias) if name else None
+        if elf is not None and any(elf.symbol(main) is not None for main in MAINS):
+            loaded.append(Loaded(entry, bias, name, elf))
     return loaded
 
 

@@ -6,7 +6,6 @@ the layout is not known, there are no ranks, and a warning says so.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional, Union
@@ -16,15 +15,15 @@ from pieglobalsfind.decoders.libc_threads import Described, block_of
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import Saved, layout_of, saved_contexts
-from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import SmpiImages, images
 from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
-from pieglobalsfind.decoders.smpi.numbering import Numbers, number
+from pieglobalsfind.decoders.smpi.numbering import Numbers, identities, number
 from pieglobalsfind.decoders.smpi.regions import redirections
 from pieglobalsfind.decoders.smpi.threads import SmpiThread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 RUNTIME, WITHOUT_MPI = "SMPI", "SimGrid S4U"
@@ -118,13 +117,7 @@ def _empty(warning: str) -> RankTable:
 def _mappings_of_stacks(maps: Sequence[MemoryMapping], saved: Sequence[Saved]) -> frozenset[int]:
     """The starts of the mappings that are stacks of actors, and hold no thread's control block."""
     stacks = sorted((context.stack.start, context.stack.end) for context in saved if isinstance(context.stack, Region))
-    starts = [start for start, _ in stacks]
-    mapping_starts = set()
-    for mapping in maps:
-        at = bisect_right(starts, mapping.start) - 1
-        if at >= 0 and mapping.start < stacks[at][1]:
-            mapping_starts.add(mapping.start)
-    return frozenset(mapping_starts)
+    return frozenset(mapping.start for mapping in maps if range_at(stacks, mapping.start))
 
 
 def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[Saved]:

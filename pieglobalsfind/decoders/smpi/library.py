@@ -1,4 +1,4 @@
-"""SimGrid's library in a target's memory: where it is, what it exports, and the classes of objects by their vtables.
+"""SimGrid's library in a target's memory: what it exports, the words of many objects, and their classes by vtables.
 
 Takes a target; gives `SimgridLibrary`, or None without SimGrid. An object's class comes from the run-time type
 information that its vtable leads to, so that neither symbols of vtables nor debug information are needed.
@@ -11,15 +11,36 @@ import struct
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.elf.loaded import LoadedElf, loaded_at
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.machine.lookup import PROCESSORS
 from pieglobalsfind.memory_map import of_files
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 NAME = "/libsimgrid.so"
 LONGEST_CLASS = 128  # bytes of a mangled name
 CLASS = re.compile(rb"N7simgrid[\w.]*E\0")
+WORD = 8
+Words = tuple[int, ...]
+NOTHING: Words = ()
+
+
+def words_of(target: Target, addresses: Sequence[int], most: int, least: int) -> list[Words]:
+    """Of each object `most` words, or fewer where its mapping ends before, but `least`; () for what can't be read."""
+    words = _read(target, addresses, most)
+    lacking = [index for index, data in enumerate(words) if data is None]
+    while lacking and most > least:
+        most = max(most // 2, least)
+        for index, again in zip(lacking, _read(target, [addresses[index] for index in lacking], most)):
+            words[index] = again
+        lacking = [index for index in lacking if words[index] is None]
+    return [data or NOTHING for data in words]
+
+
+def _read(target: Target, addresses: Sequence[int], count: int) -> list[Optional[Words]]:
+    form = struct.Struct(f"<{count}Q")
+    data = read_many(target, [(address, form.size) for address in addresses])
+    return [None if piece is None else form.unpack(piece) for piece in data]
 
 
 class SimgridLibrary:
@@ -65,10 +86,7 @@ def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Simg
     """None if the target has no such library, or for a processor without a table."""
     for file in of_files(maps, NAME):
         if file.offset == 0 and file.readable:
-            try:
-                elf = LoadedElf(target.read, file.start)
-            except (ObjectFileError, MemoryUnreadable, struct.error):
-                continue
-            if elf.header.machine in PROCESSORS and elf.is_relocated:
+            elf = loaded_at(target.read, file.start)
+            if elf is not None and elf.header.machine in PROCESSORS and elf.is_relocated:
                 return SimgridLibrary(target, elf, file.path)
     return None

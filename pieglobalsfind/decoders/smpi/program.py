@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 
 from pieglobalsfind.decoders.arguments_and_environment import arguments, variable
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -33,7 +33,7 @@ def program_path(target: Target, maps: Sequence[MemoryMapping], build_id: bytes)
 
 def _has(place: str, build_id: bytes) -> bool:
     try:
-        with open_elf(place) as elf:
+        with ElfFile(place) as elf:
             return elf.build_id == build_id
     except ObjectFileError:
         return False

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary
-from pieglobalsfind.decoders.smpi.object_words import WORD, Words, words_of
+from pieglobalsfind.decoders.smpi.library import WORD, SimgridLibrary, Words, words_of
 from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.model import Object, Redirect, Region

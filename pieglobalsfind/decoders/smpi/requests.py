@@ -7,19 +7,17 @@ source, destination, tag, one after the other, and the communicator after them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
-from pieglobalsfind.decoders.smpi.contexts import TOP, writable
-from pieglobalsfind.decoders.smpi.identity import identities
-from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
-from pieglobalsfind.decoders.smpi.numbering import number
-from pieglobalsfind.decoders.smpi.object_words import Words, words_of
+from pieglobalsfind.decoders.smpi.contexts import writable
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, Words, find_library, words_of
+from pieglobalsfind.decoders.smpi.numbering import identities, number
 from pieglobalsfind.model import Awaited, Rank, RankTable, Rebase, Region, Waiting
+from pieglobalsfind.ranges import range_at
 from pieglobalsfind.target import Target, read_or_none
 
 SMPI = "N7simgrid4smpi"
@@ -160,8 +158,7 @@ class Requests:
 
     def _is_writable(self, word: int) -> bool:
         """Whether a word may be the address of an object."""
-        at = bisect_right(self._writable, (word, TOP)) - 1
-        return word % 8 == 0 and at >= 0 and word < self._writable[at][1]
+        return word % 8 == 0 and range_at(self._writable, word) is not None
 
     def _stands_still(self, pointer: int, data: bytes) -> bool:
         """Whether the rank has not run since its stack was copied, where requests are read from the running process."""

@@ -103,7 +103,9 @@ tell("none", ask("info display"))
 
 KINDS = (
     *("display paced", "display/x pacer + 16", "display turn * 2", "display/2dw &pacer", "display/i $pc"),
-    "display/c 64 + pacer",
+    *("display/c 64 + pacer", "disp/a &paced", "display/2xb &pacer", "display/f 1.5", "display/z pacer"),
+    *("disp/rd pacer", 'display/s "text"', "display/t pacer", "display/-2xw &pacer", "display/y pacer"),
+    *("display/x", "display pacer +"),
 )
 CHANGES = ("undisplay 2", "disable display 4-5", "display paced + pacer", "undisplay 17 x", "display no_such_name")
 SHOWN = f"""
@@ -148,7 +150,7 @@ def test_displays_are_a_process_s_in_all_that_can_be_done_with_them(
     alone = session.run(SHOWN, "--args", programs.alone, 3, source=False)
     job = session.run(SHOWN, "--args", rankrun, "-n", WALKERS, programs.job, 3)
     assert "ranklens failed" not in job.output, job.output
-    assert len(job["answers"]) == 27 and sum(map(bool, alone["answers"])) >= 15
+    assert len(job["answers"]) == 38 and sum(map(bool, alone["answers"])) >= 15
     for number, (expected, shown) in enumerate(zip(alone["answers"], job["answers"])):
         assert shown == expected, (number, job.output)
     assert job["help"] == alone["help"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.cache.path import cache_folder
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from tests.support import methods
 from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS, SOURCES, Places, compile_program, hold
@@ -101,7 +101,7 @@ def test_a_separate_debug_file(
 def test_a_folder_of_debug_files_by_build_id(
     session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
 ) -> None:
-    with open_elf(str(program)) as file:
+    with ElfFile(str(program)) as file:
         identity = file.build_id.hex()
     debug = tmp_path / "kept" / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
     debug.parent.mkdir(parents=True)

@@ -11,8 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.analysis.global_values import DIFFERS, GlobalValues, Group
-from inspector.analysis.outliers import by_rarity, outliers
+from inspector.analysis.global_values import DIFFERS, GlobalValues, Group, by_rarity, outliers
 from inspector.analysis.report_schema import SCHEMA
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job

@@ -13,7 +13,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from inspector.schemas.envelope import FIELDS
+from inspector.schemas import FIELDS
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job
 

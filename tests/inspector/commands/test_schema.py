@@ -12,7 +12,7 @@ import pytest
 
 from inspector.command_line import parser
 from inspector.commands import COMMANDS
-from inspector.schemas.envelope import FIELDS
+from inspector.schemas import FIELDS
 from tests.inspector.commands.test_waits import RANKS
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from inspector.schemas.envelope import FIELDS
+from inspector.schemas import FIELDS
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.snapshot import SnapshotTarget

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.program.program_file import ProgramFile
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError, RanklensError
 from pieglobalsfind.machine.lookup import processor_of
 from tests.support.elf_files import WAYS, built, library
@@ -64,7 +64,7 @@ def packed(path: Path) -> set[int]:
 
 def test_packed_words_are_addends(tmp_path: Path) -> None:
     path = str(built(tmp_path, "relr"))
-    with ProgramFile(path) as file, open_elf(path) as elf:
+    with ProgramFile(path) as file, ElfFile(path) as elf:
         relative = processor_of(elf.header.machine).relocations.relative
         pointer = next(one for one in file.relocations() if one.type == relative)
         assert pointer.addend == struct.unpack("<q", elf.at(pointer.offset, 8))[0] != 0

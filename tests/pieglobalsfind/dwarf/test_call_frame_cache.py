@@ -12,7 +12,7 @@ from pieglobalsfind.cache.call_frame_cache import CallAt, Rules
 from pieglobalsfind.cache.elf_file_cache import load, state_of, store
 from pieglobalsfind.dwarf import cfi
 from pieglobalsfind.dwarf.cfi import CodeFile
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from tests.pieglobalsfind.dwarf.test_function_cache import built, symbols
 
 Answers = dict[int, tuple[object, tuple[CallAt, ...]]]
@@ -58,7 +58,7 @@ def test_another_content_is_read_anew(tmp_path: Path) -> None:
 )
 def test_another_form_is_ignored(tmp_path: Path, data: bytes) -> None:
     program = built(tmp_path / "program", "first")
-    with open_elf(str(program)) as elf:
+    with ElfFile(str(program)) as elf:
         state = state_of(str(program), elf.build_id)
     store(state, call_frame_cache.KIND, data)
     assert load(state, call_frame_cache.KIND) == data
@@ -68,7 +68,7 @@ def test_another_form_is_ignored(tmp_path: Path, data: bytes) -> None:
 
 def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
     program = built(tmp_path / "program", "first")
-    with open_elf(str(program)) as elf:
+    with ElfFile(str(program)) as elf:
         state = state_of(str(program), elf.build_id)
     kept = call_frame_cache.CallCache(state)
     kept.rules[16] = Rules(7, 8, ((16, -8), (6, -16)), False)

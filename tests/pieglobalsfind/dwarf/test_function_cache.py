@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from pieglobalsfind.dwarf.cfi import CodeFile
-from pieglobalsfind.dwarf.function_cache import KIND
+from pieglobalsfind.dwarf.lines import KIND
 
 SOURCE = """
 namespace outer {

@@ -12,7 +12,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
-from pieglobalsfind.elf.file import ElfFile, open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import ObjectFileError, RanklensError
 from tests.support.elf_files import WAYS, built, library
@@ -25,7 +25,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_headers_equal_pyelftools(path: Path) -> None:
-    with open_elf(str(path)) as ours, path.open("rb") as stream:
+    with ElfFile(str(path)) as ours, path.open("rb") as stream:
         theirs = ELFFile(stream)
         assert [
             (
@@ -58,12 +58,12 @@ def test_headers_equal_pyelftools(path: Path) -> None:
 def test_no_section_headers(tmp_path: Path) -> None:
     """Symbols are still found, through the dynamic section and the hash table."""
     path = built(tmp_path, "stripped")
-    with open_elf(str(path)) as elf:
+    with ElfFile(str(path)) as elf:
         expected = read_symbols(elf).addresses.named("entry")
     data = bytearray(path.read_bytes())
     data[40:48], data[60:64] = bytes(8), bytes(4)
     path.write_bytes(data)
-    with open_elf(str(path)) as elf:
+    with ElfFile(str(path)) as elf:
         assert elf.sections == ()
         assert expected is not None
         assert read_symbols(elf).addresses.named("entry") == expected
@@ -84,16 +84,16 @@ def test_what_is_no_elf_file(tmp_path: Path, content: bytes, sentence: str) -> N
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(ObjectFileError, match=sentence):
-        open_elf(str(path))
+        ElfFile(str(path))
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name, sentence in (("none", "no such file"), (".", "not a regular file"), ("fifo", "not a regular file")):
         with pytest.raises(ObjectFileError, match=sentence):
-            open_elf(str(tmp_path / name))
+            ElfFile(str(tmp_path / name))
     with pytest.raises(ObjectFileError, match="not a path"):
-        open_elf("a\0b")
+        ElfFile("a\0b")
 
 
 def read_all(path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pieglobalsfind.dwarf.cfi import without_parameters
 from pieglobalsfind.elf.demangle import demangle
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, Symbols, SymbolTable, read_symbols
 from tests.support.elf_files import library
 from tests.support.fabricate.elf_file import Symbol, shared_object
@@ -24,7 +24,7 @@ NOTYPE, OBJECT, FUNC, TLS = 0, 1, 2, 6
 def table_of(tmp_path: Path, *symbols: Symbol) -> SymbolTable:
     path = tmp_path / "fabricated"
     path.write_bytes(shared_object(symbols))
-    with open_elf(str(path)) as elf:
+    with ElfFile(str(path)) as elf:
         return read_symbols(elf).addresses
 
 
@@ -52,7 +52,7 @@ def tls_names(path: Path) -> set[str]:
 def test_every_symbol_as_nm_has_it(name: str) -> None:
     """At the first byte, in the middle, at the last byte and behind the end of every symbol."""
     path = ROOT / "build/runtime/lib" / name if name == "librankmpi.so" else library(name)
-    with open_elf(str(path)) as elf:
+    with ElfFile(str(path)) as elf:
         options = [] if elf.section(".symtab") else ["-D"]
         symbols = read_symbols(elf)
     thread_local = tls_names(path)
@@ -91,7 +91,7 @@ class Covering:
 def test_lookups_are_quick() -> None:
     """By the instructions that they take: some hundreds for each symbol that is read, a few for a lookup."""
     symbolses: list[Symbols] = []
-    with open_elf(str(library("libstdc++.so.6"))) as elf:
+    with ElfFile(str(library("libstdc++.so.6"))) as elf:
         count = len(nm(library("libstdc++.so.6"), "-D"))
         assert count > 5000
         assert steps_of(lambda: symbolses.append(read_symbols(elf))) < 1000 * count
@@ -152,14 +152,14 @@ def test_linkers_marks_name_nothing(tmp_path: Path) -> None:
 def test_thread_local_ones_are_apart(tmp_path: Path) -> None:
     path = tmp_path / "fabricated"
     path.write_bytes(shared_object((Symbol("inside", 0x1000, 8, GLOBAL | TLS), Symbol("f", 0x1000, 8))))
-    with open_elf(str(path)) as elf:
+    with ElfFile(str(path)) as elf:
         symbols = read_symbols(elf)
     assert symbols.tls.at(0x1004) == FileSymbol("inside", 0x1000, 8)
     assert name_at(symbols.addresses, 0x1004) == "f"
 
 
 def test_kept_as_bytes(tmp_path: Path) -> None:
-    with open_elf(str(library("libstdc++.so.6"))) as elf:
+    with ElfFile(str(library("libstdc++.so.6"))) as elf:
         symbols = read_symbols(elf)
     again = Symbols.decode(symbols.encode())
     for place in range(0x90000, 0x1A0000, 61):
@@ -171,7 +171,7 @@ def test_kept_as_bytes(tmp_path: Path) -> None:
 
 
 def test_demangled_as_cxxfilt_does() -> None:
-    with open_elf(str(library("libstdc++.so.6"))) as elf:
+    with ElfFile(str(library("libstdc++.so.6"))) as elf:
         names = [row[3] for row in nm(Path(elf.path), "-D") if row[3].startswith("_Z")]
     output = subprocess.run(
         ["c++filt", "--no-verbose"], input="\n".join(names), capture_output=True, text=True, check=True, timeout=60

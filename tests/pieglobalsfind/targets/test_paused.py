@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.ranges import without
 from pieglobalsfind.targets import stop_and_copy
-from pieglobalsfind.targets.copy_plan import Plan, StackPlan
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.ptrace import Standstill
-from pieglobalsfind.targets.ranges import without
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 from pieglobalsfind.targets.stand_in import RecordedTarget
-from pieglobalsfind.targets.stop_and_copy import BELOW, pause
+from pieglobalsfind.targets.stop_and_copy import BELOW, Plan, StackPlan, pause
 from tests.support.running import StartJob
 
 PAGE = mmap.PAGESIZE

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.file import ElfFile
 
 DEBUG = Path("/usr/lib/debug")
 SET = "python gdb.execute('set debug-file-directory {}:' + gdb.parameter('debug-file-directory'))"
@@ -20,7 +20,7 @@ SET = "python gdb.execute('set debug-file-directory {}:' + gdb.parameter('debug-
 def write_starter(gdb: Path, folder: Path) -> None:
     """Write the command `gdb` into a folder, and indexed copies of what the machine has of libc's debug information."""
     for library in libraries():
-        with open_elf(str(library)) as elf:
+        with ElfFile(str(library)) as elf:
             build_id = elf.build_id.hex()
         place = Path(".build-id") / build_id[:2] / f"{build_id[2:]}.debug"
         if (DEBUG / place).exists():

@@ -1,12 +1,25 @@
-"""Ranges of addresses, each from its start to before its end: merged, subtracted, intersected."""
+"""Ranges of addresses, each from its start to before its end: found, merged, subtracted, intersected."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any, Optional, TypeVar
 
 Range = tuple[int, int]  # start, end
+Ranged = TypeVar("Ranged", bound="tuple[Any, ...]")  # start, end and whatever belongs to them
+
+
+def place_of(ranges: Sequence[Ranged], address: int) -> int:
+    """Which of ascending ranges is the last one that does not begin after an address; -1 if all do."""
+    return bisect_left(ranges, (address + 1,)) - 1
+
+
+def range_at(ranges: Sequence[Ranged], address: int) -> Optional[Ranged]:
+    """The one of ascending ranges that holds an address."""
+    at = place_of(ranges, address)
+    return ranges[at] if at >= 0 and address < ranges[at][1] else None
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
@@ -23,7 +36,7 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 def without(start: int, end: int, others: Sequence[Range]) -> tuple[Range, ...]:
     """The parts of [start, end) that lie in none of other ascending ranges."""
     gaps, at = [], start
-    for low, high in islice(others, max(bisect_right(others, (start, 1 << 64)) - 1, 0), None):
+    for low, high in islice(others, max(place_of(others, start), 0), None):
         if low >= end:
             break
         if at < low:
