@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,8 +99,11 @@ def in_gdb(pid: int, expression: str, repeat: int = REPEAT) -> float:
 def read_by_hand(pid: int, program: Path, folder: Path) -> float:
     """Processor seconds of plain GDB that is given each rank's symbols, asked for a line, and told to forget them."""
     copy, script = shutil.copy(program, folder / "by_hand"), folder / "by_hand.gdb"
-    turn = "add-symbol-file {0} -o {1:#x}\ninfo line 'ranks.c'::f9\nremove-symbol-file {0}\n"
-    script.write_text("".join(turn.format(copy, APART * number) for number in range(1, RANKS + 1)))
+    names = subprocess.run(["nm", str(program)], check=True, capture_output=True, text=True).stdout
+    function = next(int(line.split()[0], 16) for line in names.splitlines() if line.endswith(" f9"))
+    turn = "add-symbol-file {0} -o {1:#x}\ninfo line *{2:#x}\nremove-symbol-file {0}\n"
+    places = (APART * number for number in range(1, RANKS + 1))
+    script.write_text("".join(turn.format(copy, place, place + function) for place in places))
     without = min(one_gdb(pid, ()).processor for _ in range(REPEAT))
     return one_gdb(pid, (f"source {script}",)).processor - without
 
