@@ -15,6 +15,7 @@ import gdb
 
 from gdbext.gdb_api.breakpoint_locations import forget_hit
 from gdbext.gdb_api.language import is_automatic, language
+from gdbext.gdb_api.libraries.forget import is_any_read
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, gdb_errors, uninterrupted
@@ -193,7 +194,7 @@ class RankVisitor:
     def _move(self, moment: ProcessView, rank: Optional[int]) -> None:
         state = self.state()
         failures = state.focus.move(moment, rank)
-        if rank is not None and not path_of(gdb.selected_inferior().progspace):
+        if rank is not None and not path_of(gdb.selected_inferior().progspace) and not is_any_read():
             failures = (*failures, "GDB does not know the program, and stacks are wrong without it: `file PROGRAM`")
         if rank is not None and any(runs_original(moment.rank(rank), used) for used in moment.table.objects):
             failures = (*failures, ORIGINAL_IN_USE)

@@ -90,7 +90,7 @@ def number_of(text: Optional[str], option: str, limit: int) -> Optional[int]:
 def check_ranks(source: ServedJob, rank: Optional[int]) -> None:
     """Look at the job once, so that a wrong call is an error here and not in the debugger."""
     check = object()
-    source.hold(check)
+    source.hold(check, () if rank is None else (rank,))
     try:
         if rank is not None:
             source.moment.rank(rank).check()

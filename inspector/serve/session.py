@@ -7,7 +7,7 @@ ranks and has not continued, it holds the job still.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Optional
@@ -81,9 +81,9 @@ class ServeSession:
         return self.source.moment
 
     @contextmanager
-    def looking(self) -> Iterator[Moment]:
-        """The job held still inside."""
-        self.source.hold(self)
+    def looking(self, wanted: Optional[Collection[int]] = ()) -> Iterator[Moment]:
+        """The job held still inside; ranks `wanted` (None: all) can be looked at then."""
+        self.source.hold(self, wanted)
         try:
             yield self.source.moment
         finally:
@@ -92,7 +92,7 @@ class ServeSession:
     def settle(self) -> None:
         """Hold the job if there is something to look at, else let it go on."""
         if self.attached and (not self.is_running or self.allowed.control):
-            self.source.hold(self)
+            self.source.hold(self, self.attached)
         else:
             self.source.let_go(self)
         self.documents.clear()
@@ -114,7 +114,7 @@ class ServeSession:
         shown = self.allowed.shown
         if not self.allowed.every and shown is None:
             return
-        with self.looking() as moment:
+        with self.looking(None if self.allowed.every else shown) as moment:
             wanted = moment.numbers if self.allowed.every else shown or ()
             if self.is_lldb and len(wanted) > 1:
                 raise UsageError("LLDB takes one rank as one process", "name it by --rank, or attach by its platform")
@@ -135,7 +135,7 @@ class ServeSession:
 
     def attach(self, number: int) -> None:
         """Raises `RanklensError` if the rank can't be had."""
-        with self.looking() as moment:
+        with self.looking((number,)) as moment:
             moment.rank(number).check()
             if number not in self.attached:
                 self.attached.append(number)

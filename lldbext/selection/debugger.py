@@ -20,6 +20,7 @@ from lldbext.lldb_api import value_text
 from lldbext.lldb_api.reread_class_values import as_declared, may_lose_members
 from lldbext.lldb_api.run_commands import DebuggerError, bare, execute, version
 from lldbext.lldb_api.target import StoppedProcess, open_process
+from lldbext.lldb_api.variable_paths import is_found, variable_at_path
 from lldbext.lldb_api.wait_for_printing import wait_for_printing
 from lldbext.selection import frame_description
 from lldbext.selection.lost_frames import described, hidden
@@ -215,8 +216,8 @@ class LldbDebugger:
             return None, None
         if self.moment().translator.owner(frame.GetPC()).rank != rank:
             return None, None  # code of all ranks: LLDB has the variables of one of them for it
-        value = frame.GetValueForVariablePath(expression)
-        if not value.IsValid() or value.GetError().Fail() or not self._is_of(rank, value):
+        value = variable_at_path(frame, expression)
+        if not is_found(value) or not self._is_of(rank, value):
             return frame, None
         return frame, value
 
@@ -273,8 +274,8 @@ class LldbDebugger:
 
 def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
     """The value of an expression in a frame or a target; nothing is run in the process for it."""
-    result = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
-    if result is None or not result.IsValid() or result.GetError().Fail():
+    result = variable_at_path(where, expression) if isinstance(where, lldb.SBFrame) else None
+    if result is None or not is_found(result):
         target = where.GetThread().GetProcess().GetTarget() if isinstance(where, lldb.SBFrame) else where
         if not SESSIONS.of(target.GetProcess()).lends_memory:
             return named(target, expression)

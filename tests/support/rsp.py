@@ -11,7 +11,7 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Optional
@@ -128,10 +128,13 @@ def unescaped(content: bytes) -> str:
 
 
 @contextmanager
-def served(*words: object) -> Iterator[Client]:
-    """A server on a pipe, and its end: by itself, once the client is gone, without a traceback."""
+def served(*words: object, inspector: Sequence[object] = ()) -> Iterator[Client]:
+    """A server on a pipe, and its end: by itself, once the client is gone, without a traceback.
+
+    `inspector` are the words that start another `inspector` than the one that was built.
+    """
     process = subprocess.Popen(
-        [str(built("inspector")), "serve", *map(str, words)],
+        [*map(str, inspector or [built("inspector")]), "serve", *map(str, words)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

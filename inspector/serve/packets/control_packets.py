@@ -6,6 +6,8 @@ name; gives the reply, or several, or none while the job runs.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Optional
 
 from pieglobalsfind.errors import NotStoppableError, RanklensError
@@ -15,6 +17,7 @@ from ..control.controlled_job import ControlledJob
 from ..control.rank_stops import EXITED, LEFT, SIGNALLED, TRAPPED, WATCHED, RankStop
 from ..control.watchpoints import ACCESS, WRITE, Watch
 from ..framing import hexadecimal
+from ..ranks.served_job import BREATH, PATIENCE
 from ..session import FAILED, OK, TRAP, ServeSession
 from . import stop_and_resume_packets
 from .stop_and_resume_packets import SIGNALS, Replies
@@ -174,11 +177,23 @@ def interrupted(session: ServeSession) -> Replies:
     if not session.is_running or job.has_ended:
         return []
     try:
-        stop = job.interrupt()
+        stop = _interrupted_between_switches(job, session.attached)
     except NotStoppableError as error:
         return [stop_and_resume_packets.console(f"{error}; it goes on\n")]
     session.is_running = False
     return _stop_replies(session, stop) if stop is not None else stop_and_resume_packets.standing(session)
+
+
+def _interrupted_between_switches(job: ControlledJob, attached: Sequence[int]) -> Optional[RankStop]:
+    """Have the job stand still while no attached rank is being switched: it would be taken for one that has ended."""
+    deadline = time.monotonic() + PATIENCE
+    stop = job.interrupt()
+    while stop is None and not job.has_ended and time.monotonic() < deadline and job.moment.is_any_switching(attached):
+        stop = job.go_on()
+        if stop is None:
+            time.sleep(BREATH)
+            stop = job.interrupt()
+    return stop
 
 
 def _stop_replies(session: ServeSession, stop: RankStop) -> Replies:

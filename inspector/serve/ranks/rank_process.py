@@ -18,7 +18,7 @@ from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.machine.remote import RemoteLayout
 from pieglobalsfind.machine.remote_lookup import layout_of
-from pieglobalsfind.model import RUNNING, Absent, Object, Rank
+from pieglobalsfind.model import BLOCKED, READY, RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
@@ -92,6 +92,11 @@ class RankProcess:
             return self.view.contexts.saved(rank)  # without what walks stacks, which takes long to load
         except RanklensError as error:
             return Absent(error.sentence, error.hint)
+
+    @property
+    def is_switching(self) -> bool:
+        """Return whether it has neither its thread's registers nor saved ones, though it is here: it has them soon."""
+        return self.rank.state in (READY, RUNNING, BLOCKED) and isinstance(self.registers, Absent)
 
     @property
     def register_layout(self) -> RemoteLayout:

@@ -8,7 +8,8 @@ are decoded once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Optional, Union
@@ -32,6 +33,9 @@ from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_regis
 from ...job.target_option import explained, open_named
 from .loaded_files import LoadedFiles
 from .rank_process import RankProcess
+
+PATIENCE = 1.0  # seconds; the registers of a rank that handles a signal on another stack remain unknown
+BREATH = 0.001  # seconds; a switch takes less than a microsecond once its thread has a processor
 
 
 class HeldTarget(FrozenTarget):
@@ -76,6 +80,11 @@ class Moment:
             view = self.job.of(number)
             self._ranks[number] = RankProcess(view, view.shown(number), self._files_of(view))
         return self._ranks[number]
+
+    def is_any_switching(self, wanted: Optional[Collection[int]]) -> bool:
+        """Whether the runtime is amid a switch of one of the ranks (None: of all); there need not be such ranks."""
+        numbers = self.numbers if wanted is None else set(wanted).intersection(self.numbers)
+        return any(self.rank(number).is_switching for number in numbers)
 
     def has_process(self, index: int) -> bool:
         """Whether the process of the job with that index, or an unknown one (-1), is among these."""
@@ -128,10 +137,18 @@ class ServedJob:
         """Return whether the job stands still."""
         return bool(self._holders) or not self.is_live
 
-    def hold(self, holder: object) -> None:
-        """Keep the job still until `let_go` of the same holder; raises `RanklensError` if it can't be stopped."""
+    def hold(self, holder: object, wanted: Optional[Collection[int]] = ()) -> None:
+        """Keep the job still until `let_go` of the same holder; raises `RanklensError` if it can't be stopped.
+
+        Where it runs until then it stops while no rank of `wanted` (None: of all) is being switched.
+        """
         if not self.is_held:
+            deadline = time.monotonic() + PATIENCE
             self._stop()
+            while self.moment.is_any_switching(wanted) and time.monotonic() < deadline:
+                self._release()
+                time.sleep(BREATH)
+                self._stop()
         if not any(other is holder for other in self._holders):
             self._holders.append(holder)
 

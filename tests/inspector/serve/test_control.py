@@ -48,7 +48,7 @@ WALKS = {
 SCRIPT = """
 for setting in SETTINGS:
     ask(setting)
-ask(CONNECT)
+tell("connected", ask(CONNECT))
 answers = []
 for command in WALK:
     if command == "go":
@@ -77,7 +77,9 @@ def told(session: Session, walk: str, connect: str, go: Path) -> list[tuple[str,
     script = SCRIPT
     for name, value in (("SETTINGS", SETTINGS), ("CONNECT", connect), ("WALK", WALKS[walk]), ("GO", str(go))):
         script = script.replace(name, repr(value))
-    return [(command, plain(answer)) for command, answer in session.run(script, source=False)["answers"]]
+    answers = session.run(script, source=False)
+    assert not answers["connected"].startswith("error: "), answers.output
+    return [(command, plain(answer)) for command, answer in answers["answers"]]
 
 
 def plain(answer: str) -> str:
