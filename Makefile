@@ -4,6 +4,8 @@ VENV := .venv
 RUNTIME := build/runtime
 PYTHON := $(VENV)/bin/python
 JOBS ?= $(shell nproc)
+# One more than there are processors: a fifth of the time a test waits for a job or a debugger.
+TEST_JOBS ?= $(shell expr $$(nproc) + 1)
 
 .PHONY: help
 help: ## list the targets
@@ -28,7 +30,7 @@ demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look int
 .PHONY: test
 test: setup ## run every test but those on stock AMPI, on PiP and under launchers
 	@.ci/setup test
-	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip \
+	@$(PYTHON) -m pytest -n $(TEST_JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip \
 	    --ignore tests/jobs/test_launchers.py $(PYTEST_ARGS)
 
 FUZZ_SECONDS ?= 60
