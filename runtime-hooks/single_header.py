@@ -22,7 +22,7 @@ FEATURES = re.compile(r"^#define _GNU_SOURCE\n", re.MULTILINE)
 OPENING = """\
 /*
  * rank_hooks_single.h: the debug ABI of ranklens and what fills its registry, in one header.  It is made of
- * rank_debug.h, rank_hooks.h, registry.c and program.c; change those.
+ * rank_debug.h, rank_hooks.h, registry.c and describe_object.c; change those.
  *
  * Include it wherever the functions are called.  In one C source of your runtime write before all other includes:
  *

@@ -25,8 +25,8 @@ from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.inferior_state import InferiorState
 from gdbext.breakpoints.listed_dprintfs import Dprintfs
 from gdbext.breakpoints.printed_events import RankEvents
+from gdbext.breakpoints.queued_changes import QueuedChanges
 from gdbext.breakpoints.refused_breakpoints import give_up, spare_data, spare_task
-from gdbext.breakpoints.reported_changes import PendingChanges
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
 from gdbext.breakpoints.runtime_without_symbols import HiddenRuntime
 from gdbext.gdb_api.breakpoint_locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
@@ -60,7 +60,7 @@ class Breakpoints:
         self._events = events
         self._event: Optional[EventBreakpoint] = None
         self._lives: dict[int, InferiorState] = {}
-        self._pending = PendingChanges()
+        self._pending = QueuedChanges()
         self.dprintfs = Dprintfs()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out

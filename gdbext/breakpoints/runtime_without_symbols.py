@@ -16,7 +16,7 @@ from gdbext.gdb_api.libraries.auto_solib_add_off import is_runtime, needs_runtim
 from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
-from gdbext.symbols.copied_objects import program_path
+from gdbext.symbols.objects_with_copies import program_path
 from pieglobalsfind.errors import RanklensError
 
 ENTRY = r"(?m)^9\s+AT_ENTRY\s.*\b0x([0-9a-f]+)$"

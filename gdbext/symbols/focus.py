@@ -30,8 +30,8 @@ from gdbext.gdb_api.libraries.loaded_later import LateLibraries
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
-from gdbext.symbols.copied_objects import copied, copied_paths, program_path
 from gdbext.symbols.displays import Displays
+from gdbext.symbols.objects_with_copies import copied, copied_paths, program_path
 from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.watchpoints.watchpoints import Watches

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.target import is_core
-from gdbext.symbols.copied_objects import bias_of, copied, has_copy, is_copying, is_elsewhere, is_main_program
+from gdbext.symbols.objects_with_copies import bias_of, copied, has_copy, is_copying, is_elsewhere, is_main_program
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank

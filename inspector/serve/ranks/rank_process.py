@@ -25,10 +25,10 @@ from pieglobalsfind.stacks.no_stack import check_is_here
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.frozen import FrozenTarget
 
+from .kernel_thread_registers import of_thread
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import ServedMemory
 from .thread_control_block import ELSEWHERE, MadeUpMemory, identity_of
-from .thread_registers import of_thread
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PAGE = 4096

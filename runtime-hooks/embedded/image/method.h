@@ -1,7 +1,7 @@
 /*
  * method.h: a method of privatization, as the rest of the runtime knows it.
  *
- * A method is one file in methods/, which no other file names: it enters itself in a table that the linker gathers.
+ * A method is in a file in methods/, which no other file names: it enters itself in a table that the linker gathers.
  * It refuses, before any damage is done, a program that it can't serve; gives every rank its globals; and tells the
  * registry where they are.
  */

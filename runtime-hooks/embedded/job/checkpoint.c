@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "job/checkpoint.h"
+#include "image/image_table.h"
 #include "image/ranges.h"
-#include "image/rank_images.h"
 #include "job/core_file.h"
 #include "job/loaded_files.h"
 #include "job/process.h"

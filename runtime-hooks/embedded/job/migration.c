@@ -6,9 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "job/migration.h"
+#include "image/image_table.h"
 #include "image/method.h"
 #include "image/ranges.h"
-#include "image/rank_images.h"
 #include "job/process.h"
 #include "job/process_sockets.h"
 #include "libc/descriptor_owners.h"

@@ -6,8 +6,8 @@
  */
 #define _GNU_SOURCE
 #include "libc/exit_functions.h"
+#include "image/image_table.h"
 #include "image/method.h"
-#include "image/rank_images.h"
 #include "libc/current_rank.h"
 #include "libc/cxx_streams.h"
 #include "libc/second_runtime_instance.h"

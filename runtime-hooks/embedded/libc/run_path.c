@@ -2,7 +2,7 @@
  * run_path.c: calls dlopen() from the original's code, so that the loader finds its DT_RUNPATH.
  */
 #include "libc/run_path.h"
-#include "image/rank_images.h"
+#include "image/image_table.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

@@ -3,9 +3,9 @@
  */
 #define _GNU_SOURCE
 #include "ranks/rank_lifecycle.h"
+#include "image/image_table.h"
 #include "image/method.h"
 #include "image/ranges.h"
-#include "image/rank_images.h"
 #include "libc/cxx_streams.h"
 #include "libc/exit_functions.h"
 #include "libc/open_files.h"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gdb
 
 
-class PendingChanges:
+class QueuedChanges:
     """Changed breakpoints in the order in which GDB reported them first, and the numbers of deleted ones."""
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 /*
- * rank_images.h: the images of the ranks that are in this process, and whose an address is.
+ * image_table.h: the images of the ranks that are in this process, and whose an address is.
  *
  * Takes the plan of how images are made.  Knows nothing of what ranks do.
  */
-#ifndef RANK_RANK_IMAGES_H
-#define RANK_RANK_IMAGES_H
+#ifndef RANK_IMAGE_TABLE_H
+#define RANK_IMAGE_TABLE_H
 
 #include "image/image.h"
 

@@ -1,7 +1,7 @@
 /*
- * rank_images.c: a table of images by rank, and of objects that are copied.
+ * image_table.c: a table of images by rank, and of objects that are copied.
  */
-#include "image/rank_images.h"
+#include "image/image_table.h"
 #include "image/method.h"
 #include "image/ranges.h"
 
