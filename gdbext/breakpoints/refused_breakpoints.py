@@ -25,7 +25,7 @@ def give_up(user: gdb.Breakpoint) -> None:
 def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
     """Disable what would be written into variables, where natively GDB would find no function of that name.
 
-    Whoever writes `hbreak *ADDRESS` means the address.
+    A user who writes `hbreak *ADDRESS` means the address.
     """
     if at_expression(user):
         return
