@@ -289,10 +289,12 @@ class Extension:
         self._give_back_libraries()
         self._unread_libraries.settle()
         self.face.inferiors.settle()
-        if self.face.state().focus.are_lost():
+        before = self.face.selected
+        are_lost = self.face.state().focus.are_lost()
+        if are_lost:
             forget_hit()
             self.face.selection.forget("GDB's symbols have changed")
-        if self._follow_thread():
+        if self._follow_thread() and not (are_lost and self.face.selected == before):
             self._show()
 
     def _give_back_libraries(self) -> None:
