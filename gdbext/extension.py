@@ -17,7 +17,7 @@ from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks, inline_callers
-from gdbext.gdb_api.front_end import is_batch
+from gdbext.gdb_api.front_end import is_batch, speaks_python
 from gdbext.gdb_api.inline_callers import PcWrite
 from gdbext.gdb_api.libraries.unread import UnreadLibraries
 from gdbext.gdb_api.locations import Calls, forget_hit, has_silent_commands, hide_own
@@ -283,6 +283,8 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
+        if not speaks_python():
+            return
         Calls.forget()
         hooks.look_for_program()
         self._settle()
