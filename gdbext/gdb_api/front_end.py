@@ -27,7 +27,7 @@ def is_batch() -> bool:
 
 
 def speaks_python() -> bool:
-    """Whether GDB's Python understands a word: not under `set host-charset` with a charset that is unknown to Python."""
+    """Whether GDB's Python understands a word: not under a `host-charset` that is unknown to Python."""
     try:
         gdb.parameter("language")
     except LookupError:
