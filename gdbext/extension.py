@@ -18,7 +18,7 @@ from gdbext.breakpoints.printed_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks, skipped_inline_frames
 from gdbext.gdb_api.breakpoint_locations import Calls, forget_hit, has_silent_commands, hide_own
-from gdbext.gdb_api.front_end import is_batch
+from gdbext.gdb_api.front_end import is_batch, speaks_python
 from gdbext.gdb_api.hide_own_events import hide_own_events
 from gdbext.gdb_api.libraries.auto_solib_add_off import UnreadLibraries
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
@@ -278,16 +278,20 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
+        if not speaks_python():
+            return
         Calls.forget()
         hooks.look_for_program()
         self._settle()
         self._give_back_libraries()
         self._unread_libraries.settle()
         self.face.inferiors.settle()
-        if self.face.state().focus.are_lost():
+        before = self.face.selected
+        are_lost = self.face.state().focus.are_lost()
+        if are_lost:
             forget_hit()
             self.face.selection.forget("GDB's symbols have changed")
-        if self._follow_thread():
+        if self._follow_thread() and not (are_lost and self.face.selected == before):
             self._show()
 
     def _give_back_libraries(self) -> None:

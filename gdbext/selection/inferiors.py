@@ -128,6 +128,7 @@ class Inferiors:
             self.state().focus.end()
         elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
             self._states[inferior.num].pid = -1
+            self._states[inferior.num].focus.late_libraries.forget()
         if self._selection.inferior == inferior.num:
             self._selection.clear("the process has ended")
 

@@ -242,6 +242,9 @@ class Focus:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
         self._program = program_path()
         self.moves += 1
+        if self.wanted.are_new:
+            self.wanted.are_new = False
+            execute("maintenance flush source-cache")  # as GDB does when it reads a program's symbols again
         kept = first_in_common(self._placed, wanted)
         old, added = self._placed[kept:], wanted[kept:]
         self._displays.take_over()

@@ -54,15 +54,18 @@ class WantedSymbols:
     """What GDB has to load for the symbols of one inferior to mean a rank.
 
     `main_program`: the path of the program in whose place GDB has symbols of ranks, "" if it has its own.
+    `are_new`: whether files have been built anew since the last process.
     `debug_files`: where GDB had found an object's debug information, by the object's path.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.main_program = ""
+        self.are_new = False
         self.debug_files: dict[str, str] = {}
         self._views_apart: dict[Apartness, LoadedSymbols] = {}
         self._files: dict[str, Union[str, Absent]] = {}
+        self._files_before: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._apart: Optional[Apart] = None
         self._preempted: dict[Object, tuple[Preempted, ...]] = {}
@@ -74,7 +77,7 @@ class WantedSymbols:
 
     def forget(self) -> None:
         """Forget the files: they may have been built anew."""
-        self._files.clear()
+        self._files_before, self._files = self._files or self._files_before, {}
         self._preempted.clear()
         self.debug_files.clear()
 
@@ -178,7 +181,8 @@ class WantedSymbols:
 
     def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
         if elf_object.path not in self._files or isinstance(self._files[elf_object.path], Absent):
-            self._files[elf_object.path] = self._make_file(moment, elf_object)
+            file = self._files[elf_object.path] = self._make_file(moment, elf_object)
+            self.are_new = self.are_new or self._files_before.get(elf_object.path, file) != file
         return self._files[elf_object.path]
 
     def _make_file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from tests.gdbext.symbols.test_sight import VALUES, check
 from tests.support.gdb.places import RANKS, Places, compile_program, hold, make_core
-from tests.support.gdb.session import Session
+from tests.support.gdb.session import EXTENSION, Session
 from tests.support.running import StartJob
 
 
@@ -92,3 +93,12 @@ tell("completed", ask("complete set rank f") + ask("complete set rank o"))
         assert f"rank {command} --" in answers["help rank"] or f"rank {command}, " in answers["help rank"], command
     assert "fold-runtime" in answers["completed"] and "object-path" in answers["completed"]
     assert "build-id" in answers["help set rank object-path"]
+
+
+def test_a_charset_that_python_does_not_know(gdb: Path, places: Places) -> None:
+    """GDB's Python takes and gives no text then; the extension waits for another charset, without a word."""
+    typed = f"source {EXTENSION}\nset host-charset EBCDIC-US\nprint 1\nset host-charset UTF-8\nquit\n"
+    words = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-iex", "set confirm off"]
+    words += ["-p", str(places.pid)]
+    done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=60, check=True)
+    assert "$1 = 1" in done.stdout and "Python" not in done.stdout + done.stderr, done

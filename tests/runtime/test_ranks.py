@@ -315,3 +315,14 @@ def test_programs_that_are_cut(tmp_path: Path) -> None:
         cut.chmod(0o755)
         done = run("-n", 2, cut)
         assert done.returncode == 2 and done.stderr.startswith("rankrun: ") and done.stderr.count("\n") == 1, done
+
+
+GLIBC = tuple(map(int, (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2].split(".")))
+
+
+@pytest.mark.skipif(GLIBC >= (2, 41), reason="dlopen(3) loads no such program from glibc 2.41 on")
+@pytest.mark.parametrize("method", ["pie", "pip", "fs", "none"])
+def test_code_on_the_stack_runs(method: str, tmp_path: Path) -> None:
+    """As in a process, where the program's file says that it needs this (PT_GNU_STACK)."""
+    done = run("-n", 3, "--method", method, build("nested.c", tmp_path, "-O0", "-Wl,-z,execstack"))
+    assert sorted(done.stdout.splitlines()) == ["40", "41", "42"], done.stderr

@@ -21,6 +21,18 @@ static int make_heap(struct image *image, const struct image_plan *plan, int ran
     return image->heap ? 0 : errno;
 }
 
+/* Whether an object runs code on the stack, as GCC's trampolines of nested functions: the kernel and the loader give
+ * threads of such a program executable stacks. */
+static bool runs_on_stack(const struct object_list *objects) {
+    for (int i = 0; i < objects->count; i++)
+        for (int h = 0; h < objects->items[i].header_count; h++) {
+            const ElfW(Phdr) *header = &objects->items[i].header[h];
+            if (header->p_type == PT_GNU_STACK && header->p_flags & PF_X)
+                return true;
+        }
+    return false;
+}
+
 /* *cursor: after the stack. */
 static int make_stack(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     const struct method *method = plan->method;
@@ -33,7 +45,11 @@ static int make_stack(struct image *image, const struct image_plan *plan, int ra
     *cursor = image->stack_start + image->stack_size + PAGE;
     if (*cursor + (method->room ? method->room(plan) : 0) + 2 * PAGE > start + range_size())
         return ENOMEM;
-    return range_commit(image->stack_start, image->stack_size);
+    int error = range_commit(image->stack_start, image->stack_size);
+    if (!error && runs_on_stack(&plan->originals.objects) &&
+        mprotect((void *)image->stack_start, image->stack_size, PROT_READ | PROT_WRITE | PROT_EXEC))
+        error = errno;
+    return error;
 }
 
 int image_place(struct image *image, const struct image_plan *plan, int rank, uint64_t heap_size) {

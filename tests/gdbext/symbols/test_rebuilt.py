@@ -39,10 +39,11 @@ def test_a_program_that_is_built_anew(session: Session, rankrun: Path, tmp_path:
         build({SOURCE % ""!r})
         ask("break here")
         gdb.execute("run")
-        tell("before", [ask("print value"), ask("print added")])
+        tell("before", [ask("print value"), ask("print added"), ask("list 2,3")])
         build({SOURCE % ADDED!r})
         gdb.execute("run")
         tell("after", [value("value"), value("added"), ask("rank print added"), gdb.selected_frame().find_sal().line])
+        tell("listed", ask("list 2,3"))
         """,
         "--args",
         rankrun,
@@ -53,5 +54,6 @@ def test_a_program_that_is_built_anew(session: Session, rankrun: Path, tmp_path:
         program,
     )
     assert "42" in answers["before"][0] and "No symbol" in answers["before"][1]
+    assert "added" not in answers["before"][2] and ADDED in answers["listed"], answers.output
     assert answers["after"][:3] == [42, 5, "0: 5\n1: 5\n"]
     assert "here" in source.read_text().splitlines()[answers["after"][3] - 1]

@@ -385,3 +385,13 @@ def test_symbols_that_the_user_reads_anew(
     found = [int(one) for one in re.findall(r"\$\d+ = (\d+)", said)]
     assert found == [values[2], values[1]], said
     assert re.findall(r"^(?:\(gdb\) )?\d: (\d+)$", said, re.M) == [str(value) for value in values], said
+
+
+def test_libraries_that_the_user_has_read_anew(gdb: Path, places: Places) -> None:
+    """GDB reads the originals' symbols, too, and the same rank is selected again, without a word."""
+    commands = ["set confirm off", f"source {EXTENSION}", "echo sourced\\n", "set solib-search-path /nowhere"]
+    typed = "".join(f"{command}\n" for command in [*commands, "print shared_name", "quit"])
+    words = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
+    done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True)
+    said = done.stdout.partition("sourced")[2]
+    assert "runs here" not in said and f"$1 = {places.owned[RANKS - 1, 'shared_name'].value}\n" in said, done.stdout
