@@ -8,6 +8,7 @@ that has stopped. So these take GDB's place, and its numbers, as soon as GDB has
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.query import query
+from gdbext.gdb_api.front_end import is_batch, speaks_mi
 from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
 from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
 from gdbext.gdb_api.typed_command import numbers
@@ -29,6 +30,27 @@ LISTED_MEMORY = r"/(\d+)([bhwg])(.)"
 NUMBERS = r"\d+(?:-\d+)?|\$\w+"
 
 Act = Callable[[str, bool], None]
+HINT = "(y or n) "
+
+
+def query(question: str) -> bool:
+    """Ask as GDB does before it deletes something, which its Python has no command for; whether the user says yes.
+
+    The answer is yes where GDB does not ask, or no user is there to answer.
+    """
+    if not gdb.parameter("confirm"):
+        return True
+    if is_batch() or speaks_mi() or not sys.stdin.isatty():
+        gdb.write(f"{question}{HINT}[answered Y; input not from terminal]\n")
+        return True
+    while True:
+        try:
+            answer = input(question + HINT).strip().lower()
+        except EOFError:
+            return True
+        if answer[:1] in ("y", "n"):
+            return answer[0] == "y"
+        gdb.write("Please answer y or n.\n")
 
 
 @dataclass(frozen=True)

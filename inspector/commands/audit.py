@@ -6,8 +6,6 @@ Takes a program's file, or a job or core file whose program is then judged under
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +30,7 @@ from ..program.program_file import ProgramFile
 from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..schemas import envelope, schema_name
 from ..terminal.console import console
+from ..terminal.forms import print_json
 from ..terminal.text import declared, harmless
 
 SCHEMA = schema_name("audit", 2)
@@ -96,8 +95,7 @@ def run(options: argparse.Namespace) -> int:
     methods = (method,) if method else methods_of(runtime)
     judged = [judge_for(facts, method, runtime, options.ranks or 0) for method in methods]
     if options.json:
-        json.dump(as_json(facts, judged, runtime, options.variables), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(facts, judged, runtime, options.variables))
     else:
         show(facts, judged, runtime, console())
     return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +32,7 @@ from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..schemas import envelope
-from ..terminal.options import add_tsv
+from ..terminal.forms import add_tsv, print_json
 from ..terminal.text import harmless, of_ranks
 from ..values import slices
 
@@ -121,8 +119,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         subject = read.subject
         head = envelope(PART_SCHEMAS["globals"], harmless(subject.description), subject.how, subject.taken)
-        json.dump({**head, "globals": [global_as_json(value) for value in shown]}, sys.stdout, indent=1)
-        print(flush=True)
+        print_json({**head, "globals": [global_as_json(value) for value in shown]})
     else:
         show(read, matching, shown, options)
     return 0 if shown else 1

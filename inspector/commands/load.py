@@ -7,7 +7,6 @@ is read without a stop; of a runtime that counts nothing, samples are taken.
 from __future__ import annotations
 
 import argparse
-import json
 import select
 import sys
 import time
@@ -32,6 +31,7 @@ from ..load.balance import Proposal, Task, propose
 from ..load.counted import ProcessCounts, loads_of, read_counts
 from ..load.loads import SCHEMA, Loads, as_json, between
 from ..load.sampled import sample
+from ..terminal.forms import print_json
 from .events import Asked
 
 SAMPLING = 2.0  # seconds, where neither --every nor --duration says how long
@@ -178,8 +178,7 @@ def show(options: argparse.Namespace, reading: Reading, loads: Loads) -> None:
     proposals = proposals_of(reading, loads)
     if options.json:
         head = {"schema": SCHEMA, "target": reading.description, "taken": reading.taken}
-        json.dump({**head, **as_json(loads), "balance": balance.as_json(proposals)}, sys.stdout)
-        print(flush=True)
+        print_json({**head, **as_json(loads), "balance": balance.as_json(proposals)}, indent=None)
         return
     from rich.text import Text  # late: not for --json
 

@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional
@@ -29,6 +28,7 @@ from ..job.stacks import label
 from ..output.adaptive_table import Listing
 from ..output.table_cells import heading, ranks_text
 from ..terminal.console import console
+from ..terminal.forms import print_json
 from ..terminal.text import harmless, of_ranks
 from ..values.rank_span_map import RankValues, count, within
 from .stacks import SCHEMA as STACKS
@@ -94,8 +94,7 @@ def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
 def show(merged: Content, kinds: set[str], as_json: bool) -> int:
     """Print what was merged."""
     if as_json:
-        json.dump(merged, sys.stdout, indent=1)
-        print(flush=True)
+        print_json(merged)
     elif kinds == {STACKS}:
         _show_stacks(merged)
     else:

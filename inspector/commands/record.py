@@ -7,7 +7,6 @@ time is over, or the user presses Ctrl-C. Each look pauses the job; there are fe
 from __future__ import annotations
 
 import argparse
-import json
 import select
 import signal
 import sys
@@ -30,6 +29,7 @@ from ..recording.files import FORMS, SUFFIXES
 from ..recording.mpi_time import OUTSIDE, CallTime, call_times
 from ..recording.pace import MOST_LOST, Pace
 from ..recording.recording import Recording
+from ..terminal.forms import print_json
 from ..terminal.text import harmless
 from .events import Asked
 
@@ -189,8 +189,7 @@ def tell(recorder: Recorder, target: str, options: argparse.Namespace) -> None:
     """Print the times, as text or JSON."""
     times = call_times(recorder.recording)
     if options.json:
-        json.dump(as_json(recorder, target, times), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(recorder, target, times))
     else:
         show(recorder, target, times)
     if options.file is not None:

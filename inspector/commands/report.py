@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import shlex
-import sys
 from pathlib import Path
 
 from pieglobalsfind.shell.atomic_file import check_place
@@ -23,6 +21,7 @@ from ..job.reading import add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..output.report_text import print_report
 from ..terminal.console import console
+from ..terminal.forms import print_json
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -87,8 +86,7 @@ def show_report(findings: whole_job.Findings, report: Report, options: argparse.
     if options.html is not None:
         _write_html(findings, report, verdict, options.html)
     if options.json:
-        json.dump(as_json(report, verdict), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(report, verdict))
     else:
         print_report(report, verdict, console())
     return 0 if report.subject.table.ranks else 1

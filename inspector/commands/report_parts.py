@@ -6,8 +6,6 @@ Takes a process or a core file; shows one part, read alone, as a table or as tha
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,7 @@ from ..analysis.report_schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.reading import add_way, read_target, way_of
 from ..schemas import envelope
-from ..terminal.options import add_tsv
+from ..terminal.forms import add_tsv, print_json
 from ..terminal.text import harmless
 from . import COMMANDS
 
@@ -85,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         subject = subject_of(job.bulk)
         head = envelope(PART_SCHEMAS[options.command], harmless(subject.description), subject.how, subject.taken)
-        json.dump({**head, **shown.json}, sys.stdout, indent=1)
-        print(flush=True)
+        print_json({**head, **shown.json})
     else:
         from ..output.provenance import print_how
         from ..terminal.console import console

@@ -8,8 +8,6 @@ milliseconds.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -26,6 +24,7 @@ from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.stacks import GroupedStacks, Stacks, label, read, read_one
 from ..job.target_option import add_target, job_named
+from ..terminal.forms import print_json
 from ..terminal.renamed_option import RenamedOption
 from ..terminal.text import harmless, of_ranks
 
@@ -95,8 +94,7 @@ def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
 
 def _print(subject: Subject, stacks: GroupedStacks, options: argparse.Namespace) -> int:
     if options.json:
-        json.dump(as_json(subject, stacks), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(subject, stacks))
     elif options.folded:
         for line in folded(stacks):
             print(harmless(line))

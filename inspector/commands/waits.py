@@ -8,8 +8,6 @@ told only if all its ranks, and all that are in a collective of it, waited at on
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -27,7 +25,7 @@ from ..job.read_processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.target_option import add_target, job_named
 from ..output.wait_chains import Chains, chains
-from ..terminal.options import add_tsv
+from ..terminal.forms import add_tsv, print_json
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
@@ -80,8 +78,7 @@ def _run_collector(options: argparse.Namespace) -> int:
 
 def _print(subject: Subject, waits: Waits, options: argparse.Namespace) -> int:
     if options.json:
-        json.dump(as_json(subject, waits), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(subject, waits))
     elif options.dot:
         from ..output.wait_picture import as_dot, picture  # late: only this draws
 

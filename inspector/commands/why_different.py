@@ -7,8 +7,6 @@ of every global that is not the same. Pointers to the same place of each rank's 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +27,7 @@ from ..output.provenance import print_how
 from ..output.table_cells import heading
 from ..schemas import envelope, schema_name
 from ..terminal.console import console
+from ..terminal.forms import print_json
 from ..terminal.text import declared, harmless
 from .globals import on_ranks
 
@@ -96,8 +95,7 @@ def run(options: argparse.Namespace) -> int:
         raise
     say_warnings(job)
     if options.json:
-        json.dump(as_json(subject_of(job), difference), sys.stdout, indent=1)
-        print(flush=True)
+        print_json(as_json(subject_of(job), difference))
     else:
         show(subject_of(job), difference)
     return 0 if difference.variables or any(difference.apart) else 1

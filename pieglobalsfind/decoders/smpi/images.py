@@ -5,16 +5,19 @@ Takes the ranks' stacks; gives the objects and each rank's placements, and the r
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pieglobalsfind.decoders import gnu_unique
+from pieglobalsfind.decoders.arguments_and_environment import arguments, variable
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.decoders.smpi import copies as of_files
 from pieglobalsfind.decoders.smpi.copies import Copies, Loaded
-from pieglobalsfind.decoders.smpi.program import program_path
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Object, Placement, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
@@ -22,6 +25,7 @@ from pieglobalsfind.target import MemoryMapping, Target
 UNPLACED = "the copies of ranks {} are not known: no call of their stacks is in any copy of the program"
 DELETED = " (deleted)"
 NO_FILE = "the program's file is not found: SMPI deletes the copies that it loads, and no argument names the program"
+FOLDER = "PWD"  # a core file does not say where the process was
 
 
 @dataclass(frozen=True)
@@ -132,3 +136,28 @@ def _shared(
             private[rank] = (*private.get(rank, ()), *parts)
     entries = tuple((loaded.entry, index) for index, loaded in enumerate(programs))
     return SmpiImages("mmap" if private else "none", tuple(objects), private, dict.fromkeys(ranks, entries))
+
+
+def program_path(target: Target, maps: Sequence[MemoryMapping], build_id: bytes) -> str:
+    """The file that SMPI copies for each rank, by what smpimain was started with; "" if no argument names it.
+
+    An argument is a path from the folder in which the process was started.
+    """
+    if not build_id:
+        return ""
+    folder = variable(target, maps, FOLDER)
+    for word in arguments(target, maps)[1:]:
+        if word and not word.startswith("-"):
+            path = os.path.normpath(f"{folder}/{word}" if word[0] != "/" else word)
+            place = target.open_path(path) if path.startswith("/") else None
+            if place is not None and _has(place, build_id):
+                return path
+    return ""
+
+
+def _has(place: str, build_id: bytes) -> bool:
+    try:
+        with ElfFile(place) as elf:
+            return elf.build_id == build_id
+    except ObjectFileError:
+        return False
