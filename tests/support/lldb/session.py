@@ -45,8 +45,15 @@ def value(expression):
     return found.GetValueAsSigned() if found.GetError().Success() else str(found.GetError())
 
 def connected(target, address):  # LLDB 23 has no modules after `gdb-remote` in a script, also of its own stub
-    error = lldb.SBError()
-    return target.ConnectRemote(lldb.SBListener(), "connect://" + address, "gdb-remote", error)
+    error, listener, event = lldb.SBError(), lldb.SBListener("connected"), lldb.SBEvent()
+    process = target.ConnectRemote(lldb.SBListener(), "connect://" + address, "gdb-remote", error)
+    process.GetBroadcaster().AddListener(listener, lldb.SBProcess.eBroadcastBitStateChanged)
+    for _ in range(60):  # until another of LLDB's threads has handled the stop, whose event may have come before
+        if error.Fail() or process.GetState() not in (lldb.eStateUnloaded, lldb.eStateConnected):
+            break
+        listener.WaitForEvent(1, event)
+    process.GetBroadcaster().RemoveListener(listener, lldb.SBProcess.eBroadcastBitStateChanged)
+    return process
 
 def printed(command):  # by an old LLDB with the number that it gives to the result
     return re.sub(r"\\$[0-9]+ = ", "", ask(command))
