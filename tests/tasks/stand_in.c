@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "ranks/crash.h"
-#include "ranks/task.h"
+#include "ranks/memory_sharing_process.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -29,7 +29,7 @@ from tests.tasks.truth import Truth, tables_of, told_by
 HERE = Path(__file__).resolve().parent
 EMBEDDED = ROOT / "runtime-hooks" / "embedded"
 HEADERS = ROOT / "runtime-hooks" / "include"
-TASK = EMBEDDED / "ranks" / "task.c"
+TASK = EMBEDDED / "ranks" / "memory_sharing_process.c"
 TASKS = 3
 
 

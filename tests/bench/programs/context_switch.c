@@ -11,8 +11,8 @@
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/kernel_threads.h"
-#include "ranks/ranks.h"
 #include "ranks/scheduler.h"
+#include "ranks/user_level_threads.h"
 
 #include <stdio.h>
 #include <sys/syscall.h>

@@ -6,9 +6,9 @@
 #include <unistd.h>
 #define pause() refuse(0) /* where the launcher would end a process whose peer has gone */
 
-#include "job/transport.c" /* one frame at a time, without its threads */
-#include "mpi/objects/host_memory.h"
+#include "job/process_sockets.c" /* one frame at a time, without its threads */
 #include "mpi/objects/inbox.h"
+#include "mpi/objects/library_memory.h"
 #include "mpi/objects/mobility.h"
 
 #include <stdlib.h>
