@@ -81,7 +81,7 @@ def test_the_commands_that_are_held_up_are_all(session: Session) -> None:
     """What has subcommands is never called itself: each such command of LLDB's is known as one."""
     script = """
 from lldbext.lldb_api import commands_that_see_ranks
-names = list(command_names.seeing(debugger.GetCommandInterpreter()))
+names = list(commands_that_see_ranks.seeing(debugger.GetCommandInterpreter()))
 tell("names", names)
 tell("families", [name for name in names if "ubcommands are supported" in ask(f"help {name}")])
 tell("checked", "ubcommands are supported" in ask("help thread"))

@@ -406,7 +406,8 @@ from gdbext.gdb_api import breakpoint_locations
 
 def both(breakpoint):
     told = [[one.address, bool(one.enabled), list(one.thread_groups)] for one in breakpoint.locations]
-    printed = [[one.address, one.enabled, one.thread_groups] for one in locations.printed_locations(breakpoint.number)]
+    locations = breakpoint_locations.printed_locations(breakpoint.number)
+    printed = [[location.address, location.enabled, location.thread_groups] for location in locations]
     return [told, printed]
 
 gdb.execute("break move_on if number == 1")
@@ -419,7 +420,7 @@ gdb.execute("disable 1")
 gdb.execute("ignore 1 3")
 gdb.execute("add-inferior -exec PROGRAM")
 gdb.execute("break *$pc")
-tell("both", [both(one) for one in locations.every_breakpoint()])
+tell("both", [both(one) for one in breakpoint_locations.every_breakpoint()])
 gdb.execute("disable 1.1")
 tell("disabled", [both(one) for one in gdb.breakpoints() if one.number == 1])
 ask("kill")
@@ -434,7 +435,7 @@ def test_every_rank_is_hit_where_gdb_does_not_tell_locations(session: Session, r
     script = """
 from gdbext.gdb_api import breakpoint_locations
 
-locations.TELLS_LOCATIONS = False
+breakpoint_locations.TELLS_LOCATIONS = False
 gdb.execute("break move_on if number == 1")
 gdb.execute("break work")
 gdb.execute("ignore 2 1")
@@ -460,7 +461,7 @@ def test_a_call_through_the_linkage_table_stops_once(
     script = f"""
 from gdbext.gdb_api import breakpoint_locations
 
-locations.TELLS_LOCATIONS = locations.TELLS_LOCATIONS and {told_by_gdb}
+breakpoint_locations.TELLS_LOCATIONS = breakpoint_locations.TELLS_LOCATIONS and {told_by_gdb}
 gdb.execute("break space::Box::add")
 stops = go()
 tell("stops", [[one["function"], one["rank"]] for one in stops])
