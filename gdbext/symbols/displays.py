@@ -18,7 +18,7 @@ import gdb
 
 from gdbext.gdb_api.front_end import is_batch, speaks_mi
 from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
-from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
+from gdbext.gdb_api.run_commands import execute, sentences
 from gdbext.gdb_api.typed_command import numbers
 from gdbext.symbols.display_scope import Scope, is_selected, scope_of
 
@@ -247,8 +247,11 @@ class DisplayCommand(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Do what GDB's command of that name does."""
-        with sentences(), gdb_errors():
-            self._act(argument.strip(), from_tty)
+        with sentences():
+            try:
+                self._act(argument.strip(), from_tty)
+            except gdb.error as error:
+                raise gdb.GdbError(str(error)) from None  # in GDB's own words, to the full stop
         self.dont_repeat()
 
 

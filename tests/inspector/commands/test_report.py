@@ -185,8 +185,11 @@ def test_another_file_in_its_place(inspector: Path, start_ranks: StartRanks, tmp
         ["gcc", "-g", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", "ranks.so"], cwd=tmp_path, check=True
     )
     answer = report(inspector, job)
+    if os.geteuid() == 0:  # whom the kernel lets read the file that was deleted
+        assert groups(answer, "mine") == [(str(rank), str(rank)) for rank in range(RANKS)]
+        return
     assert answer["globals"] == []
-    assert any("is not the file that runs" in one for one in answer["warnings"])
+    assert any("the target runs" in warning for warning in answer["warnings"])
 
 
 def fails(done: subprocess.CompletedProcess[str], word: str) -> None:

@@ -190,7 +190,7 @@ def test_all_that_is_kept_has_a_bound(
 
 WRITER = """
 import sys
-from pieglobalsfind.cache import build_id_cache as index
+from pieglobalsfind.cache import elf_file_cache as index
 index.MOST = 12_000
 program = index.state_of(sys.argv[2], b"\x12\x34")
 for count in range(200):
