@@ -136,11 +136,11 @@ class Extension:
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self.face.follow()
-            self.breakpoints.at_addresses.end()
-            reported = self.breakpoints.hit
+            self.breakpoints.disabled_by_gdb.end()
+            reported = self.breakpoints.hits.reported
             if reported is not None:
                 show_users(event)
-                self.breakpoints.tell_hit()
+                self.breakpoints.hits.tell()
             elif moved and not is_silent(event):
                 self._show()
             self._tell_changes(any(map(tells_change, stopped_at)))
@@ -188,7 +188,7 @@ class Extension:
 
     def _before_run(self) -> None:
         self._unread_libraries.begin()
-        self.breakpoints.at_addresses.begin()
+        self.breakpoints.before_run()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)

@@ -68,7 +68,12 @@ def is_anything_in_code() -> bool:
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:
     """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
-    if user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1]:
+    if names_rank_in_focus(user):
         for location in locations_of(user):
             if location.enabled:
                 location.enabled = False
+
+
+def names_rank_in_focus(user: gdb.Breakpoint) -> bool:
+    """Return whether a breakpoint's condition names `$_rank` otherwise than to choose ranks."""
+    return bool(user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1])

@@ -11,18 +11,18 @@ GDB puts a breakpoint at an address into every inferior of which it reads symbol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import gdb
 
+from gdbext.breakpoints.disabled_places import CodePlace, DisabledPlaces
 from gdbext.breakpoints.evaluate_condition import ranks_of
 from gdbext.breakpoints.followed_breakpoints import follows, is_in_data, is_shared
 from gdbext.breakpoints.follower_breakpoint import SHARED, DprintfFollower, Follower, Hit, Key
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.listed_dprintfs import Dprintf, Dprintfs
-from gdbext.gdb_api.breakpoint_locations import is_stub, locations_in
+from gdbext.gdb_api.breakpoint_locations import Location, is_stub, locations_in
 from gdbext.gdb_api.run_commands import uninterrupted
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
@@ -32,21 +32,20 @@ from pieglobalsfind.session import breakpoints_in_shared_memory
 from pieglobalsfind.session.process_view import ProcessView
 
 
-@dataclass(frozen=True)
-class CodePlace:
-    """A place in the code of an object, the same in every copy."""
-
-    object: int
-    offset: int
-
-
 class InferiorFollowers:
     """Those of one inferior; methods that take a moment are for when it is the selected one."""
 
     def __init__(
-        self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits, dprintfs: Dprintfs
+        self,
+        face: GdbDebugger,
+        inferior: int,
+        on_hit: Callable[[Hit], None],
+        hits: Hits,
+        dprintfs: Dprintfs,
+        disabled: DisabledPlaces,
     ) -> None:
         self._face = face
+        self._disabled = disabled
         self._dprintfs = dprintfs
         self._hits = hits
         self._inferior = inferior
@@ -133,17 +132,34 @@ class InferiorFollowers:
                                     yield (user.number, rank.rank, address), (user, address)
 
     def _places(self, moment: ProcessView, user: gdb.Breakpoint) -> frozenset[CodePlace]:
-        """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
-        places = set()
+        """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand.
+
+        A place that the user has disabled is none.
+        """
+        located = list(self._in_copies(moment, user))
+        self._disabled.learn(user, self._inferior, located)
+        if located or not user.pending:
+            enabled = (place for place, _ in located if not self._disabled.has(user, place))
+            self._followed[user.number] = frozenset(enabled)
+        return self._followed.get(user.number, frozenset())
+
+    def _in_copies(self, moment: ProcessView, user: gdb.Breakpoint) -> Iterator[tuple[CodePlace, Location]]:
+        """Yield a breakpoint's locations in copied objects, but for the linker's stubs and for data."""
         for location in locations_in(user, self._inferior):
             owner = moment.translator.owner(location.address)
             if (not location.enabled and is_stub(location.address)) or is_in_data(moment, location.address):
                 continue
             if owner.object is not None and moment.table.objects[owner.object].privatized:
-                places.add(CodePlace(owner.object, owner.offset))
-        if places or not user.pending:
-            self._followed[user.number] = frozenset(places)
-        return self._followed.get(user.number, frozenset())
+                yield CodePlace(owner.object, owner.offset, moment.table.objects[owner.object].path), location
+
+    def disable_again(self, moment: ProcessView, users: Iterable[gdb.Breakpoint]) -> None:
+        """Symbols have moved: disable what the user had disabled and GDB has not."""
+        for user in users:
+            located = list(self._in_copies(moment, user))
+            for place, location in located:
+                if location.enabled and self._disabled.has(user, place):
+                    location.enabled = False
+            self._disabled.learn(user, self._inferior, located)
 
     def _shared(self, moment: ProcessView, user: gdb.Breakpoint) -> Iterator[int]:
         """Where a breakpoint stands in code that ranks share."""
@@ -168,8 +184,12 @@ class InferiorFollowers:
 
     def is_news(self, user: gdb.Breakpoint) -> bool:
         """Whether a user's breakpoint is not as it was when this was asked before."""
-        addresses = tuple(location.address for location in locations_in(user, self._inferior))
-        now = (user.enabled, user.commands, user.pending, user.condition, addresses)
+        shared = {address for number, rank, address in self._standing if number == user.number and rank == SHARED}
+        locations = tuple(
+            (location.address, bool(location.enabled) or location.address in shared)  # followers switch these
+            for location in locations_in(user, self._inferior)
+        )
+        now = (user.enabled, user.commands, user.pending, user.condition, locations)
         was = self._known.get(user.number)
         self._known[user.number] = now
         return was != now

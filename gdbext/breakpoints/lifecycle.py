@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Optional
 import gdb
 
 from gdbext.breakpoints import hit_counts
-from gdbext.breakpoints.address_breakpoints import AddressBreakpoints
 from gdbext.breakpoints.condition_warnings import ConditionWarnings
+from gdbext.breakpoints.disabled_by_gdb import DisabledByGdb
+from gdbext.breakpoints.disabled_places import DisabledPlaces
 from gdbext.breakpoints.followed_breakpoints import catches_in_code, follows, is_anything_in_code, leave_to_followers
-from gdbext.breakpoints.follower_breakpoint import Hit
 from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.hits_of_stop import HitsOfStop
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.inferior_state import InferiorState
 from gdbext.breakpoints.listed_dprintfs import Dprintfs
@@ -29,12 +30,11 @@ from gdbext.breakpoints.queued_changes import QueuedChanges
 from gdbext.breakpoints.refused_breakpoints import give_up, spare_data, spare_task
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
 from gdbext.breakpoints.runtime_without_symbols import HiddenRuntime
-from gdbext.gdb_api.breakpoint_locations import TELLS_LOCATIONS, disable_stubs, locations_of, renew_condition
+from gdbext.gdb_api.breakpoint_locations import disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.run_before_users_commands import UsersCommands, output_of
-from gdbext.gdb_api.run_commands import set_convenience
+from gdbext.gdb_api.run_before_users_commands import UsersCommands
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import standing, within
@@ -48,7 +48,6 @@ from pieglobalsfind.session.process_view import ProcessView
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.breakpoints.event_breakpoints import EventBreakpoint
 
-TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
 ROUNDS = 4  # of settling: what the first one changes is not news in the next
 
 
@@ -65,21 +64,22 @@ class Breakpoints:
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
         self._woken_after = (0, 0)  # the move of symbols, by inferior and number, after which followers were woken
-        self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
+        self._disabled = DisabledPlaces()
         self._enable_counts = EnableCounts()
+        self.hits = HitsOfStop(self._enable_counts)
         self._warnings = ConditionWarnings()
-        self.at_addresses = AddressBreakpoints(face.inferiors)
+        self.disabled_by_gdb = DisabledByGdb(face.inferiors)
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
-        face.inferiors.on_move = self._moved
+        face.inferiors.before_move, face.inferiors.on_move = self._before_move, self._moved
 
     def _life(self, number: int = 0) -> InferiorState:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
-            followers = InferiorFollowers(self._face, number, self._has_hit, self._hits, self.dprintfs)
+            followers = InferiorFollowers(self._face, number, self.hits.add, self._hits, self.dprintfs, self._disabled)
             calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
             hidden = HiddenRuntime(self._on_event, self.watch_events)
             self._lives[number] = InferiorState(followers, calls, hidden)
@@ -89,20 +89,17 @@ class Breakpoints:
     def _followers(self) -> InferiorFollowers:
         return self._life().followers
 
-    def _has_hit(self, hit: Hit) -> None:
-        self.hits.append(hit)
-
-    @property
-    def hit(self) -> Optional[Hit]:
-        """The hit that is reported, as GDB reports the first of several."""
-        return next((hit for hit in self.hits if not hit.silent), self.hits[0] if self.hits else None)
-
     def _followed(self) -> Iterator[gdb.Breakpoint]:
         """Users' breakpoints that have stood in ranks' copies."""
         counted = set(self._hits.numbers)
         for user in filter(follows, gdb.breakpoints()):
             if user.number in counted or any(live.followers.stand_for(user.number) for live in self._lives.values()):
                 yield user
+
+    def before_run(self) -> None:
+        """The program is about to run, perhaps again."""
+        self.disabled_by_gdb.begin()
+        self._disabled.begin(filter(follows, gdb.breakpoints()))
 
     def loaded(self) -> None:
         """GDB has read symbols of a process, perhaps of a new one."""
@@ -256,6 +253,10 @@ class Breakpoints:
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
         self._pending.add(breakpoint)
 
+    def _before_move(self) -> None:
+        for user in filter(follows, self._pending.changed):
+            self._disabled.look(user)
+
     def _moved(self) -> None:
         """Symbols mean another rank."""
         moves = gdb.selected_inferior().num, self._face.state().focus.moves
@@ -268,6 +269,7 @@ class Breakpoints:
             self._has_moved = False
             for user in filter(follows, gdb.breakpoints()):
                 renew_condition(user)
+            self._followers.disable_again(self._face.moment(), filter(follows, gdb.breakpoints()))
             self._share_out()
             self.settle()
 
@@ -279,6 +281,7 @@ class Breakpoints:
         for life in self._lives.values():
             life.followers.deleted(user.number)
         self._hits.forget(user.number)
+        self._disabled.forget(user.number)
         self._enable_counts.forget(user.number)
         self._pending.delete(user.number)
 
@@ -376,24 +379,4 @@ class Breakpoints:
         if self._face.inferiors.are_several or (self.hits and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
-        hit = self.hit
-        if hit is not None and TELLS_HIT:
-            set_convenience("_hit_bpnum", hit.number)
-            set_convenience("_hit_locno", 1)
-
-    def tell_hit(self) -> None:
-        """After a stop: say what was hit, as GDB would."""
-        hit = self.hit
-        if hit is not None and not hit.silent:
-            kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
-            where = output_of("frame").partition("  ")[2]
-            who = "" if hit.rank is None else f"Rank {hit.rank} hit "
-            gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
-        hits, self.hits = self.hits, []
-        for follower_hit in hits:
-            if not follower_hit.user.is_valid():
-                continue
-            if follower_hit.temporary:
-                follower_hit.user.delete()
-            else:
-                self._enable_counts.hit(follower_hit.user)
+        self.hits.set_variables()

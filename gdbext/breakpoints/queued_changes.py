@@ -29,8 +29,13 @@ class QueuedChanges:
         self._changed.pop(number, None)
         self._deleted.add(number)
 
+    @property
+    def changed(self) -> list[gdb.Breakpoint]:
+        """Return the changed ones that are still there."""
+        return [gdb_breakpoint for gdb_breakpoint in self._changed.values() if gdb_breakpoint.is_valid()]
+
     def take(self) -> tuple[list[gdb.Breakpoint], set[int]]:
         """Those that are still there, and what is deleted; nothing is pending afterwards."""
-        changed, deleted = list(self._changed.values()), self._deleted
+        changed, deleted = self.changed, self._deleted
         self._changed, self._deleted = {}, set()
-        return [gdb_breakpoint for gdb_breakpoint in changed if gdb_breakpoint.is_valid()], deleted
+        return changed, deleted

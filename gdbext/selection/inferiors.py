@@ -51,7 +51,8 @@ class Inferiors:
         self._states: dict[int, InferiorState] = {}
         self._jobs: dict[int, JobView] = {}
         self.runs = 0  # how often something has run since
-        self.on_move: Callable[[], None] = lambda: None  # called once symbols mean another rank
+        self.before_move: Callable[[], None] = lambda: None  # called before symbols mean another rank
+        self.on_move: Callable[[], None] = lambda: None  # called once they do
         self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
         self.without_symbols: Callable[[], AbstractContextManager[None]] = nullcontext  # where it drops them
         self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
@@ -69,6 +70,7 @@ class Inferiors:
             state = self._states[inferior.num] = InferiorState(
                 self._settings, self._displays, self._watches, lambda: self.on_move()
             )
+            state.focus.before_move = lambda: self.before_move()
             state.focus.before_symbols = lambda: self.before_symbols()
             state.focus.without_symbols = lambda: self.without_symbols()
         if state.pid != inferior.pid:

@@ -45,6 +45,7 @@ class Focus:
 
     def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
         self._on_move = on_move
+        self.before_move: Callable[[], None] = lambda: None  # called before symbols mean another rank
         self.before_symbols: Callable[[], None] = lambda: None  # called before GDB reads those of a rank
         self.without_symbols: Callable[[], AbstractContextManager[None]] = nullcontext  # where it drops them
         self._settings = settings
@@ -171,6 +172,7 @@ class Focus:
         """
         if not inserted:
             self.are_lost()
+        self.before_move()
         self.moving = True
         try:
             if copied(moment) and self.has_originals(moment):

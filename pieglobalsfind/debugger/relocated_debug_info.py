@@ -6,8 +6,9 @@ kernel threads alone; so each such variable's location is written again, as the 
 
 The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
 2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
-.debug_addr. Where debug information gives a thread-local variable no place, as GCC's for AArch64, GDB goes by its
-symbol, which becomes one of a variable with static storage. Nothing else is changed; the file itself never is.
+.debug_addr. GDB goes by symbols where a compilation unit only declares a variable, and where debug information gives
+a thread-local one no place, as GCC's for AArch64: symbols get the addresses, too, and thread-local ones become ones of
+variables with static storage. Nothing else is changed; the file itself never is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import shutil
 import struct
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
@@ -117,7 +118,7 @@ class Apart:
     """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
 
     `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,
-    it has to see to what is left. `with_symbols`: the debugger takes a thread-local variable's place from its symbol.
+    it has to see to what is left. `with_symbols`: the debugger takes places of variables from symbols, too.
     """
 
     def __init__(self, make_folder: Callable[[], Path] = make_folder, with_symbols: bool = False) -> None:
@@ -130,7 +131,8 @@ class Apart:
     def view(self, path: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
         """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
         if path not in self._locations:
-            symbols = thread_local_symbols(path) if self._with_symbols else ()
+            variables = tuple(variables)
+            symbols = symbol_locations(path, variables) if self._with_symbols else ()
             self._locations[path] = (*locations(path, variables), *symbols)
         changes = [(location, instance.place(location)) for location in self._locations[path]]
         made = self._new_file(path)
@@ -169,9 +171,8 @@ def write(descriptor: int, location: Location, address: int) -> None:
         os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), location.position + _WORD.size)
 
 
-def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
+def locations(path: str, variables: Collection[Variable]) -> Iterator[Location]:
     """Where the addresses of variables stand in the file's debug information."""
-    variables = tuple(variables)
     addresses = frozenset(variable.address for variable in variables if variable.address is not None)
     offsets = frozenset(variable.tls_offset for variable in variables if variable.tls_offset is not None)
     with ElfFile(path) as elf:
@@ -210,12 +211,14 @@ def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Locatio
             yield Location(start + number * _WORD.size, value, False)
 
 
-def thread_local_symbols(path: str) -> Iterator[Location]:
-    """They become symbols of a section that is moved as the file is, wherever that lies.
+def symbol_locations(path: str, variables: Collection[Variable]) -> Iterator[Location]:
+    """Where the addresses of variables, and those of all thread-local ones, stand in the file's symbol tables.
 
-    A file's own (STB_LOCAL) become undefined where there is debug information: GDB, which asks it alone for their
-    type, would take the symbol of a variable that it does not place for a function.
+    Thread-local ones become symbols of a section that is moved as the file is, wherever that lies. A file's own
+    (STB_LOCAL) become undefined where there is debug information: GDB, which asks it alone for their type, would take
+    the symbol of a variable that it does not place for a function.
     """
+    addresses = frozenset(variable.address for variable in variables if variable.address is not None)
     with ElfFile(path) as elf:
         has_debug = any(section.name == ".debug_info" for section in elf.sections)
         moved = next((number for number, section in enumerate(elf.sections) if _is_static(section)), None)
@@ -223,12 +226,17 @@ def thread_local_symbols(path: str) -> Iterator[Location]:
         for table in tables if moved is not None else ():
             data = elf.section_bytes(table)
             for start in range(0, len(data) - SYMBOL_SIZE + 1, SYMBOL_SIZE):
-                if data[start + 4] & 15 == STT_TLS:
-                    name, info, other, section, value, _ = _SYMBOL.unpack_from(data, start)
-                    if section != SHN_UNDEF:
-                        place = SHN_UNDEF if has_debug and info >> 4 == STB_LOCAL else moved
-                        symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, place)
-                        yield Location(table.offset + start + len(symbol), value, True, symbol)
+                kind = data[start + 4] & 15
+                if kind not in (STT_OBJECT, STT_TLS):
+                    continue
+                name, info, other, section, value, _ = _SYMBOL.unpack_from(data, start)
+                position = table.offset + start + _SYMBOL_START.size
+                if kind == STT_OBJECT and section != SHN_UNDEF and value in addresses:
+                    yield Location(position, value, False)
+                elif kind == STT_TLS and section != SHN_UNDEF:
+                    place = SHN_UNDEF if has_debug and info >> 4 == STB_LOCAL else moved
+                    symbol = _SYMBOL_START.pack(name, info & ~15 | STT_OBJECT, other, place)
+                    yield Location(position, value, True, symbol)
 
 
 def _is_static(section: Section) -> bool:

@@ -1,7 +1,7 @@
-"""Users' breakpoints at `*EXPRESSION` (`break *solve+4`), where ranks' symbols go and come.
+"""Enables users' breakpoints again that GDB disables for good because it does not find their places.
 
-GDB evaluates the expression anew whenever symbols change, and disables a breakpoint for good whose expression names
-what is not there, as it is when the program is run again. What GDB has disabled is enabled again as symbols come.
+That is a breakpoint at `*EXPRESSION` (`break *solve+4`) where ranks' symbols go, and one that got a condition while it
+was pending (`condition 1 turn > 2`): GDB looks for both whenever symbols change, as where the program is run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gdbext.breakpoints.followed_breakpoints import at_expression, follows
 from gdbext.selection.inferiors import Inferiors
 
 
-class AddressBreakpoints:
+class DisabledByGdb:
     """Those of one GDB that wait for symbols."""
 
     def __init__(self, inferiors: Inferiors) -> None:
@@ -25,17 +25,17 @@ class AddressBreakpoints:
 
     def begin(self) -> None:
         """Note those that are enabled, before the program is run."""
-        self._waiting += enabled_at_expressions()
+        self._waiting += endangered()
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
         """Ranks' symbols go inside."""
-        enabled = enabled_at_expressions()
+        enabled = endangered()
         yield
         self._waiting += [user for user in enabled if user.is_valid() and not user.enabled]
 
     def _enable(self) -> None:
-        """Before GDB reads symbols of a rank, and evaluates the expressions with them."""
+        """Before GDB reads symbols of a rank, and looks for their places again."""
         for user in self._waiting:
             if user.is_valid() and not user.enabled:
                 user.enabled = True
@@ -46,6 +46,7 @@ class AddressBreakpoints:
             self._waiting = []
 
 
-def enabled_at_expressions() -> list[gdb.Breakpoint]:
-    """Return those of the user's that are enabled, and stand at an expression's value."""
-    return [user for user in gdb.breakpoints() if follows(user) and user.enabled and at_expression(user)]
+def endangered() -> list[gdb.Breakpoint]:
+    """Return the enabled ones that GDB would disable if it did not find their places."""
+    enabled = (user for user in gdb.breakpoints() if follows(user) and user.enabled)
+    return [user for user in enabled if at_expression(user) or (user.pending and user.condition)]
