@@ -16,7 +16,7 @@ import gdb
 from gdbext.breakpoints import evaluate_condition
 from gdbext.breakpoints.evaluate_condition import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.gdb_api.breakpoint_locations import has_silent_commands, locations_in
+from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.pinned_breakpoint import Pinned
@@ -134,6 +134,8 @@ class Follower(Pinned):
                 return self._says_stop()
             return condition is None or self._is_true(condition)
         except (gdb.error, RanklensError) as error:
+            if self.address in invalid_addresses(user):  # now that symbols are the rank's: GDB would not stop here
+                return False
             self._tell_error(str(error))
             return True
 

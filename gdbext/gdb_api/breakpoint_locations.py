@@ -62,7 +62,7 @@ class PrintedLocation:
             self._enabled = wanted
 
 
-INVALID = r"(?m)^\d+\.\d+ +N\*"
+INVALID = r"(?m)^\d+\.\d+ +N\* +(0x[0-9a-f]+)\b"
 
 Location = Union["gdb.BreakpointLocation", PrintedLocation]
 
@@ -93,12 +93,20 @@ def renew_condition(breakpoint: gdb.Breakpoint) -> None:
 
     As symbols move one file has its new place before the others, and GDB does not know their variables there. It would
     keep such a location disabled (`N*` in its list).
+
+    Not by the command `condition`: inside a stop GDB comes to its prompt at an error of a command, be it caught here.
     """
     if not breakpoint.condition or breakpoint.pending or breakpoint.number < 0:
         return
-    if re.search(INVALID, execute(f"maint info breakpoints {breakpoint.number}")):
-        with suppress(DebuggerError):  # it is invalid everywhere
-            execute(f"condition {breakpoint.number} {breakpoint.condition}")
+    if invalid_addresses(breakpoint):
+        with suppress(gdb.error):  # it is invalid everywhere
+            breakpoint.condition = breakpoint.condition
+
+
+def invalid_addresses(breakpoint: gdb.Breakpoint) -> frozenset[int]:
+    """Where GDB has disabled a breakpoint because its condition names what is not known there."""
+    printed = execute(f"maint info breakpoints {breakpoint.number}")
+    return frozenset(int(address, 16) for address in re.findall(INVALID, printed))
 
 
 def disable_stubs(breakpoint: gdb.Breakpoint) -> None:
