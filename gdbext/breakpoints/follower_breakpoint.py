@@ -16,7 +16,7 @@ import gdb
 from gdbext.breakpoints import evaluate_condition
 from gdbext.breakpoints.evaluate_condition import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in
+from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in, locations_of
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.pinned_breakpoint import Pinned
@@ -31,10 +31,11 @@ SHARED = -1  # in place of the rank
 
 @dataclass(frozen=True)
 class Hit:
-    """A stop in the name of a user's breakpoint."""
+    """A stop in the name of a user's breakpoint; `location` is its number among several, else 0."""
 
     user: gdb.Breakpoint
     number: int
+    location: int
     rank: Optional[int]
     temporary: bool
     silent: bool
@@ -156,7 +157,9 @@ class Follower(Pinned):
         user = self.user
         with warnings("the rank's symbols are missing"):
             self._move_symbols()
-        return Hit(user, user.number, self.rank, bool(user.temporary), has_silent_commands(user))
+        addresses = [location.address for location in locations_of(user)]
+        location = addresses.index(self.address) + 1 if len(addresses) > 1 and self.address in addresses else 0
+        return Hit(user, user.number, location, self.rank, bool(user.temporary), has_silent_commands(user))
 
     def _is_native(self) -> bool:
         """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""

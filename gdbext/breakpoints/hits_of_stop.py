@@ -40,11 +40,11 @@ class HitsOfStop:
         return next((hit for hit in self._hits if not hit.silent), self._hits[0] if self._hits else None)
 
     def set_variables(self) -> None:
-        """Let `$_hit_bpnum` be the user's breakpoint, and not ours."""
+        """Let `$_hit_bpnum` and `$_hit_locno` be about the user's breakpoint, and not about ours."""
         hit = self.reported
         if hit is not None and TELLS_HIT:
             set_convenience("_hit_bpnum", hit.number)
-            set_convenience("_hit_locno", 1)
+            set_convenience("_hit_locno", hit.location or 1)
 
     def tell(self) -> None:
         """After a stop: say what was hit, as GDB would, and do what GDB does with a breakpoint that was hit."""
@@ -53,7 +53,8 @@ class HitsOfStop:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
             where = output_of("frame").partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
-            gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
+            number = f"{hit.number}.{hit.location}" if hit.location and TELLS_HIT else str(hit.number)
+            gdb.write(f"\n{who}{kind} {number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
         hits, self._hits = self._hits, []
         for follower_hit in hits:
             if not follower_hit.user.is_valid():
