@@ -14,8 +14,14 @@ static int pacer;
 static long paced;
 static volatile long sink;
 
+/* In the code of two functions: a breakpoint has two locations. */
+static inline __attribute__((always_inline)) void pace_on(int turn) {
+    sink = turn;
+}
+
 __attribute__((noinline)) long pace_up(int turn) {
     paced += 1;
+    pace_on(turn);
     return turn + pacer;
 }
 
@@ -29,6 +35,7 @@ __attribute__((noinline)) void pace_about(int turn) {
     if (turn % 2)
         pace_down(turn);
     sink = syscall(SYS_getppid);
+    pace_on(turn);
     paced += 3;
 }
 

@@ -32,7 +32,7 @@ from tests.support.running import built
 SOURCE = Path(__file__).resolve().parents[2] / "gdbext" / "sources" / "paces.c"
 RANKS = 4
 TURNS = 40  # of each rank: a walk that is longer than the program spends its time on new starts
-FUNCTIONS = ("pace_up", "pace_down", "pace_about")
+FUNCTIONS = ("pace_up", "pace_down", "pace_about", "pace_on")
 START = "tbreak walk"  # before each run, which would pass no breakpoint where all are gone
 CONDITIONS = ("turn == 1", "pacer == 2", "paced > 4", "turn + pacer == 3", "no_such_name == 1", "$_rank_no_such(1)")
 
@@ -59,8 +59,13 @@ def breakpoints():
         hits = value(f"$_rank_hits({one.number})") if JOB and not watches else one.hit_count
         is_by_address = watches or is_catchpoint(one.number)
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
-                      one.ignore_count, "" if is_by_address else one.condition or "", one.commands or "", hits])
+                      one.ignore_count, "" if is_by_address else one.condition or "", one.commands or "", hits,
+                      [] if is_by_address else enabled_locations(one)])
     return sorted([one for one in found if one[0]]) + sorted(one for one in found if not one[0])
+
+def enabled_locations(one):
+    "GDB 12 does not tell them, and before there are ranks there are none."
+    return [bool(place.enabled) for place in one.locations] if is_running() and gdb.VERSION > "13" else []
 
 def note(said=""):
     if not is_running():  # another run's watchpoints would be of other ranks than the process's
@@ -196,6 +201,8 @@ def step(dice: random.Random) -> str:
         f"enable delete {number}",
         f"enable {number}",
         f"disable {number}",
+        f"enable {number}.{dice.choice((1, 2))}",
+        f"disable {number}.{dice.choice((1, 2))}",
         f"delete {number}",
         f"ignore {number} {count}",
         f"python condition({number}, 'condition {number} {condition}')",
