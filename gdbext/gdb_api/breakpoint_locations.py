@@ -25,6 +25,15 @@ every_breakpoint = gdb.breakpoints  # ours among them, which `hide_own` hides fr
 class Own(gdb.Breakpoint):
     """One of the extension's, in no user's name or in one's."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Make none if GDB can't insert it at once: it would try again whenever something runs, which then can't."""
+        try:
+            super().__init__(*arguments, **options)
+        except gdb.error:
+            if self.is_valid():
+                self.delete()
+            raise
+
 
 def hide_own() -> None:
     """Let `gdb.breakpoints()` give scripts what it would without us: they may delete all that they see."""

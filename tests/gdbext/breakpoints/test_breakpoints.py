@@ -469,3 +469,26 @@ tell("stops", [[one["function"], one["rank"]] for one in stops])
     answers = launch(session, script, rankrun, program)
     assert sorted(map(tuple, answers["stops"])) == sorted([("space::Box::add", rank) for rank in range(RANKS)] * 6)
     assert "exited normally" in answers.output
+
+
+def test_a_place_that_gdb_does_not_write_to_stops_nothing_later(session: Session, rankrun: Path, program: Path) -> None:
+    """GDB keeps a breakpoint that it can't insert, a user's one and each of ours, and tries again at each command."""
+    script = """
+gdb.execute("break move_on")
+gdb.execute("run")
+gdb.execute("delete")
+start = value("(long)move_on")
+gdb.execute(f"mem {start:#x} {start + 1:#x} ro")
+gdb.execute("set mem inaccessible-by-default off")
+gdb.execute("set breakpoint always-inserted on")
+gdb.execute("set breakpoint auto-hw off")
+tell("refused", ask(f"break *{start:#x}"))
+ask("info breakpoints")  # here ranks get theirs
+gdb.execute("delete")
+gdb.execute("stepi")
+tell("stepped", value("(long)$pc") != start)
+gdb.execute("continue")
+"""
+    answers = launch(session, script, rankrun, program, "end")
+    assert "Cannot insert breakpoint 2" in answers["refused"] and answers["stepped"], answers.output
+    assert "exited normally" in answers.output
