@@ -119,7 +119,7 @@ install: ## install runtime, headers and registry library under PREFIX (default 
 pages: setup
 	@.ci/setup test
 	@rm -rf build/share
-	@PYTHONPATH=. $(PYTHON) docs/command_pages.py
+	@PYTHONPATH=. $(PYTHON) docs/man_pages_and_completions.py
 
 .PHONY: wheel
 wheel: pages ## build the wheel of the tools that look into jobs, in build/wheel

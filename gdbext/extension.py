@@ -14,7 +14,7 @@ import gdb
 from gdbext.breakpoints.followed_breakpoints import catches_in_code, follows
 from gdbext.breakpoints.follower_breakpoint import Follower
 from gdbext.breakpoints.lifecycle import Breakpoints
-from gdbext.breakpoints.printed_events import RankEvents
+from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks, skipped_inline_frames
 from gdbext.gdb_api.breakpoint_locations import Calls, forget_hit, has_silent_commands, hide_own

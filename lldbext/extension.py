@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lldbext.breakpoints import lifecycle
-from lldbext.commands import bind, native_commands, other_callers
+from lldbext.commands import bind, command_overrides, other_callers
 from lldbext.lldb_api.run_commands import version
 from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
 from lldbext.stops import stop_hook
@@ -34,8 +34,8 @@ def switch_on(debugger: Any) -> None:
         return
     _on.add(debugger.GetID())
     bind.bind(debugger)
-    if other_callers.can_hold_up():
-        native_commands.hold_up(debugger)
+    if other_callers.can_override():
+        command_overrides.install_overrides(debugger)
     else:
         print(f"ranklens: in LLDB {number} names follow `rank N`, not `thread select`")
     for setting in (NOT_ALL, PRELOAD):

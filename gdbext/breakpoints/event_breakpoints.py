@@ -11,8 +11,8 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.gdb_api.breakpoint_locations import Own
+from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.language import in_c
-from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_commands import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS
@@ -33,7 +33,7 @@ class EventBreakpoint(Own):
         return as_a_whole(lambda: self._handler(*event_arguments()))
 
 
-class PinnedEventBreakpoint(Pinned):
+class PinnedEventBreakpoint(InferiorBreakpoint):
     """The same at an address of one inferior, where GDB does not know the function's name."""
 
     def __init__(self, address: int, handler: Callable[[int, int], bool]) -> None:
@@ -46,7 +46,7 @@ class PinnedEventBreakpoint(Pinned):
         return is_home and as_a_whole(lambda: self._handler(*event_arguments()))
 
 
-class EntryBreakpoint(Pinned):
+class EntryBreakpoint(InferiorBreakpoint):
     """Where the program begins; never stops."""
 
     def __init__(self, address: int, act: Callable[[], None]) -> None:
@@ -63,7 +63,7 @@ class EntryBreakpoint(Pinned):
         return False
 
 
-class CallBreakpoint(Pinned):
+class CallBreakpoint(InferiorBreakpoint):
     """On the first instruction of a function of a runtime's."""
 
     def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], bool]) -> None:

@@ -17,9 +17,9 @@ from gdbext.breakpoints import evaluate_condition
 from gdbext.breakpoints.evaluate_condition import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in, locations_of
+from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
-from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_commands import uninterrupted, warnings
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
@@ -41,7 +41,7 @@ class Hit:
     silent: bool
 
 
-class Follower(Pinned):
+class Follower(InferiorBreakpoint):
     """Stands in one rank's copy for a user's breakpoint."""
 
     def __init__(

@@ -6,7 +6,8 @@ the inferior. It stops by the user's breakpoint's rules: condition, ignore count
 In code that ranks share, such as the MPI library's, GDB stops by itself; but a condition it would test with the names
 of whichever rank has them at the moment. There one follower tests it with those of the rank that comes by.
 
-GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own (`Pinned`).
+GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own
+(`InferiorBreakpoint`).
 """
 
 from __future__ import annotations

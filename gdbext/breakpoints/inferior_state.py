@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
-from gdbext.breakpoints.runtime_without_symbols import HiddenRuntime
+from gdbext.breakpoints.runtime_hidden_by_sysroot import HiddenRuntime
 
 
 class InferiorState:

@@ -25,11 +25,11 @@ from gdbext.breakpoints.hits_of_stop import HitsOfStop
 from gdbext.breakpoints.inferior_followers import InferiorFollowers
 from gdbext.breakpoints.inferior_state import InferiorState
 from gdbext.breakpoints.listed_dprintfs import Dprintfs
-from gdbext.breakpoints.printed_events import RankEvents
 from gdbext.breakpoints.queued_changes import QueuedChanges
+from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.breakpoints.refused_breakpoints import give_up, spare_data, spare_task
 from gdbext.breakpoints.runtime_calls import RuntimeCalls
-from gdbext.breakpoints.runtime_without_symbols import HiddenRuntime
+from gdbext.breakpoints.runtime_hidden_by_sysroot import HiddenRuntime
 from gdbext.gdb_api.breakpoint_locations import disable_stubs, locations_of, renew_condition
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi

@@ -13,8 +13,8 @@ from gdbext.gdb_api.language import IN_C, language
 from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_commands import execute, gdb_errors, sentences
 from gdbext.selection.debugger import GdbDebugger
+from gdbext.watchpoints.changes_during_symbol_switch import Changes
 from gdbext.watchpoints.expression_by_address import place_of
-from gdbext.watchpoints.missed_changes import Changes
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Redirect, Region

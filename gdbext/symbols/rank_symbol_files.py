@@ -20,7 +20,7 @@ from pieglobalsfind.ranks.variable_address import lies_apart, runs_original
 from pieglobalsfind.session.process_view import ProcessView
 
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
-    from pieglobalsfind.debugger.relocated_debug_info import Apart
+    from pieglobalsfind.debugger.patched_variable_locations import PatchedFiles
     from pieglobalsfind.ranks.preempted import Preempted
 
 
@@ -67,7 +67,7 @@ class WantedSymbols:
         self._files: dict[str, Union[str, Absent]] = {}
         self._files_before: dict[str, Union[str, Absent]] = {}
         self._objects: dict[str, str] = {}  # the objects' paths by those of their views
-        self._apart: Optional[Apart] = None
+        self._patched_files: Optional[PatchedFiles] = None
         self._preempted: dict[Object, tuple[Preempted, ...]] = {}
 
     @property
@@ -87,8 +87,8 @@ class WantedSymbols:
 
     def drop(self, path: str) -> None:
         """Remove the view at `path`, if it is one that was made for a rank: GDB has forgotten it."""
-        if self._apart is not None:
-            self._apart.drop(path)
+        if self._patched_files is not None:
+            self._patched_files.drop(path)
             self._views_apart = {key: view for key, view in self._views_apart.items() if view.path != path}
 
     def of(self, moment: ProcessView, rank: Optional[int]) -> tuple[tuple[LoadedSymbols, ...], tuple[str, ...]]:
@@ -148,7 +148,7 @@ class WantedSymbols:
         lies_elsewhere = elf_object.tls_size > 0 if owner is None or of_original else lies_apart(owner, elf_object)
         if not elsewhere and not lies_elsewhere:
             return plain
-        from pieglobalsfind.debugger import relocated_debug_info
+        from pieglobalsfind.debugger import patched_variable_locations
         from pieglobalsfind.dwarf import variable_cache
 
         key = Apartness(plain, elf_object, what_lies_where(owner), elsewhere, of_original)
@@ -156,11 +156,11 @@ class WantedSymbols:
             try:
                 path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
                 variables = variable_cache.declared(str(path), elf_object.build_id).variables
-                self._apart = self._apart or relocated_debug_info.Apart(with_symbols=True)
-                made = self._apart.view(
+                self._patched_files = self._patched_files or patched_variable_locations.PatchedFiles(with_symbols=True)
+                made = self._patched_files.view(
                     plain.path,
                     variables,
-                    relocated_debug_info.Instance(owner, elf_object, elsewhere, of_original),
+                    patched_variable_locations.Instance(owner, elf_object, elsewhere, of_original),
                     plain.bias,
                 )
             except (OSError, ObjectFileError) as error:

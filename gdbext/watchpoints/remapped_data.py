@@ -10,8 +10,8 @@ from __future__ import annotations
 import gdb
 
 from gdbext.gdb_api.language import in_c
+from gdbext.watchpoints.changes_during_symbol_switch import Changes
 from gdbext.watchpoints.expression_by_address import ValuePlace
-from gdbext.watchpoints.missed_changes import Changes
 
 
 class RemappedWatchpoint(gdb.Breakpoint):

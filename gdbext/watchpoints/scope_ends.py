@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.gdb_api.pinned_breakpoint import Pinned
+from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.processor import processor
 
 # GDB's words.
 LEFT = "\nWatchpoint {} deleted because the program has left the block in\nwhich its expression is valid.\n"
 
 
-class ScopeEnd(Pinned):
+class ScopeEnd(InferiorBreakpoint):
     """Behind the call of a function, for the one call alone."""
 
     def __init__(self, watchpoint: gdb.Breakpoint, returns_to: tuple[int, int]) -> None:

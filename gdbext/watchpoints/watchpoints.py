@@ -16,7 +16,7 @@ import gdb
 
 from gdbext.gdb_api.run_before_users_commands import output_of
 from gdbext.gdb_api.run_commands import DebuggerError, execute, warnings
-from gdbext.watchpoints.missed_changes import Changes
+from gdbext.watchpoints.changes_during_symbol_switch import Changes
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.watchpoints.expression_by_address import ValuePlace

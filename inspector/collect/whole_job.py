@@ -14,7 +14,7 @@ from typing import Optional, TypedDict, Union
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import JobMember, Members, strength
+from pieglobalsfind.jobs.members import JobMember, Members, strongest_records
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
 from pieglobalsfind.ranks import rankset
 
@@ -40,8 +40,7 @@ from ..analysis.stack_groups import GroupMessage
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, ranks_at_home, subject_of, with_waiting_calls
-from ..job.read_processes import homes_of as job_homes
-from ..job.read_processes import read_together
+from ..job.read_processes import homes_of, read_together
 from ..job.reading import Way
 from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit
@@ -138,7 +137,7 @@ def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findi
     """The waits of all processes together, which were read at one moment."""
     if findings.report is None or not processes:
         return findings
-    homes = job_homes([process.job for process in processes])
+    homes = homes_of([process.job for process in processes])
     table = replace(next(iter(homes.values())).table, ranks=ranks_at_home(homes))
     waits = waits_of(table, findings.report.communicators, homes)
     load = load_of(process.job for process in processes)
@@ -203,7 +202,7 @@ def _merge_calls(several: Sequence[Findings], reports: Sequence[Report]) -> Grou
     walked = [findings for findings in several if findings.calls.counts]
     if len(walked) == 1:
         return walked[0].calls
-    homes = homes_of(reports) if walked else {}
+    homes = strongest_records((report, report.subject.table.ranks) for report in reports) if walked else {}
     return stack_groups.merge(
         findings.calls.without(_strangers(findings.report, homes)) for findings in walked if findings.report is not None
     ).message()
@@ -234,7 +233,7 @@ def finished(findings: Findings, name: str, count: int) -> Report:
 def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
     """One report, and a sentence for each thing that processes of one job must not differ in."""
     first = min(reports, key=lambda report: report.subject.table.process_index)
-    homes = homes_of(reports)
+    homes = strongest_records((report, report.subject.table.ranks) for report in reports)
     own = own_of(reports, homes)
     table = replace(
         first.subject.table,
@@ -275,17 +274,6 @@ def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
         "places": {rank: place for report in reports for rank, place in report.places.items()},
         "held": tuple(dict.fromkeys(holder for report in reports for holder in report.held)),
     }
-
-
-def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
-    """By rank: its record in the report of the process that knows it best."""
-    homes: dict[int, tuple[Rank, Report]] = {}
-    for report in reports:
-        for rank in report.subject.table.ranks:
-            best = homes.get(rank.rank)
-            if best is None or strength(rank) > strength(best[0]):
-                homes[rank.rank] = rank, report
-    return homes
 
 
 def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) -> list[frozenset[int]]:

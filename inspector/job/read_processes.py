@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 from pieglobalsfind.errors import NotStoppableError, RanklensError
-from pieglobalsfind.jobs.members import JobMember, Members, strength
+from pieglobalsfind.jobs.members import JobMember, Members, strongest_records
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import print_error
@@ -141,12 +141,8 @@ def _frozen(name: str, processes: Sequence[LiveTarget]) -> Iterator[list[FrozenT
 
 def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
     """By rank, in order: the process that describes it."""
-    best: dict[int, tuple[tuple[int, bool], Job]] = {}
-    for job in jobs:
-        for rank in job.table.ranks:
-            if rank.rank not in best or strength(rank) > best[rank.rank][0]:
-                best[rank.rank] = strength(rank), job
-    return {number: best[number][1] for number in sorted(best)}
+    homes = strongest_records((job, job.table.ranks) for job in jobs)
+    return {number: job for number, (_, job) in homes.items()}
 
 
 def nowhere(count: int, present: Iterable[int]) -> Iterator[str]:

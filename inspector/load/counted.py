@@ -14,7 +14,7 @@ from pieglobalsfind.decoders.ampi.balancer import read_balancer
 from pieglobalsfind.decoders.registry.load_counts import ProcessLoad, by_rank, plus, read_load
 from pieglobalsfind.decoders.registry.load_counts import RankLoad as CountedRank
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import strength
+from pieglobalsfind.jobs.members import strongest_records
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank
 
 from ..job.job import Job, running_process
@@ -81,21 +81,15 @@ def _counted(processes: Sequence[ProcessCounts]) -> Loads:
             if nothing is None:
                 _add_traffic(traffic, rank, notes)
     elements = tuple(_element(each, counts, index) for each, counts in counted for index in range(len(counts.elements)))
-    ranks = tuple(_rank(each, rank, busy[rank.rank]) for each, rank in _homes(processes) if rank.rank in busy)
+    ranks = tuple(_rank(each, rank, busy[rank.rank]) for rank, each in _homes(processes) if rank.rank in busy)
     seconds = max(measured(element.elapsed for element in elements), default=0.0)
     notes += _notes(elements, ranks)
     how = next((counts.how for _, counts in counted if counts.how), HOW_COUNTED)
     return Loads(COUNTED, how, seconds, ranks, elements, nothing or traffic, tuple(dict.fromkeys(notes)))
 
 
-def _homes(processes: Iterable[ProcessCounts]) -> list[tuple[ProcessCounts, Rank]]:
-    """Each rank once, in the process that knows best."""
-    best: dict[int, tuple[ProcessCounts, Rank]] = {}
-    for each in processes:
-        for rank in each.job.table.ranks:
-            if rank.rank not in best or strength(rank) > strength(best[rank.rank][1]):
-                best[rank.rank] = each, rank
-    return [best[number] for number in sorted(best)]
+def _homes(processes: Iterable[ProcessCounts]) -> Iterable[tuple[Rank, ProcessCounts]]:
+    return strongest_records((each, each.job.table.ranks) for each in processes).values()
 
 
 def _place(each: ProcessCounts, rank: Rank) -> Place:
@@ -147,7 +141,7 @@ def _notes(elements: Sequence[ElementLoad], ranks: Sequence[RankLoad]) -> Iterab
 
 def _of_threads(processes: Sequence[ProcessCounts]) -> Loads:
     ranks = []
-    for each, rank in _homes(processes):
+    for rank, each in _homes(processes):
         if rank.state not in (MIGRATED_OUT, EXITED):
             seconds = processor_seconds(each.pid, rank.kernel_thread)
             ranks.append(RankLoad(rank.rank, _place(each, rank), seconds, seconds, rank.switches))

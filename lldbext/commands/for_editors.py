@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import lldb
 
-from lldbext.commands.native_commands import kept_frame
+from lldbext.commands.command_overrides import kept_frame
 from lldbext.lldb_api.run_commands import sentence_of
 from lldbext.selection.debugger import LldbDebugger
 from lldbext.selection.frame_description import MOST_FRAMES

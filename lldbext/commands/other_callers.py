@@ -2,7 +2,7 @@
 
 Takes LLDB as it is at the moment. LLDB reads a module's whole table of symbols as soon as it has the module, some 10 ms
 for 8,000 symbols: a job of 64 ranks would take longer to show than to attach to. While users type our commands alone,
-and those of LLDB's that native_commands.py holds up, only the ranks that these are about get modules.
+and those of LLDB's that command_overrides.py overrides, only the ranks that these are about get modules.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def are_there(target: Any) -> bool:
 
 def ask_by_functions() -> bool:
     """As an editor's adapter does, not by commands; or LLDB does not say which command it runs."""
-    return not can_hold_up() or not COMMAND.fullmatch(Path("/proc/self/exe").readlink().name)
+    return not can_override() or not COMMAND.fullmatch(Path("/proc/self/exe").readlink().name)
 
 
-def can_hold_up() -> bool:
+def can_override() -> bool:
     """Whether this LLDB calls back before its own commands: 19 does, 18 does not."""
     return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
 

@@ -18,7 +18,7 @@ import lldb
 from lldbext.lldb_api.own_breakpoints import unheard
 from lldbext.symbols import core_libraries
 from lldbext.symbols.link_folders import make_folder
-from pieglobalsfind.debugger import relocated_debug_info
+from pieglobalsfind.debugger import patched_variable_locations
 from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.elf.locate import identity_of, object_path
@@ -46,7 +46,7 @@ class Modules:
     def __init__(self, target: Any) -> None:
         self._target = target
         self._folder: Optional[Path] = None
-        self._apart = relocated_debug_info.Apart(make_folder)
+        self._patched_files = patched_variable_locations.PatchedFiles(make_folder)
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[PlacedModule, ...]] = {}
         self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank
@@ -221,7 +221,7 @@ class Modules:
         return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
 
     def _lies_apart(self, moment: ProcessView, rank: int, elf_object: Object) -> bool:
-        return relocated_debug_info.needs(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
+        return patched_variable_locations.needs(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
 
     def _make(self, moment: ProcessView, rank: int, elf_object: Object, folder: str = "") -> Any:
         path = object_path(moment.target, identity_of(elf_object))
@@ -244,9 +244,11 @@ class Modules:
     def _file(self, moment: ProcessView, rank: int, elf_object: Object, path: str) -> str:
         """A file of the rank's own: with its addresses where variables lie apart, else a link."""
         if self._lies_apart(moment, rank, elf_object):
-            instance = relocated_debug_info.Instance(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
+            instance = patched_variable_locations.Instance(
+                moment.rank(rank), elf_object, self._is_elsewhere(moment, rank)
+            )
             variables = variable_cache.declared(path, elf_object.build_id).variables
-            return self._apart.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
+            return self._patched_files.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
         return self._link(f"rank{rank}", elf_object, path)
 
     def _link(self, folder: str, elf_object: Object, path: str) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Optional
+from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.registry import layout as layout
@@ -35,6 +35,7 @@ NUMBER = re.compile("[0-9]{1,7}")
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
 STARTERS = processes_of_launch.LAUNCHERS | {"rankrun"}
 LARGEST_DESCRIPTION = 1 << 20  # characters
+Process = TypeVar("Process")  # in whatever form it has been read
 DESCRIPTION = "job"  # in the folder of a checkpoint or of snapshots: what says that it is whole
 
 
@@ -81,6 +82,16 @@ class Members:
 def strength(rank: Rank) -> tuple[int, bool]:
     """Of two processes' records of one rank the stronger is right: it has moved more often, or is where the rank is."""
     return rank.moves, rank.state != MIGRATED_OUT
+
+
+def strongest_records(processes: Iterable[tuple[Process, Iterable[Rank]]]) -> dict[int, tuple[Rank, Process]]:
+    """By rank, in order: the strongest of its records, and its home, the process that has this record."""
+    strongest: dict[int, tuple[Rank, Process]] = {}
+    for process, ranks in processes:
+        for rank in ranks:
+            if rank.rank not in strongest or strength(rank) > strength(strongest[rank.rank][0]):
+                strongest[rank.rank] = rank, process
+    return dict(sorted(strongest.items()))
 
 
 def members_of(job: str) -> Members:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Union
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import members_of, strength
+from pieglobalsfind.jobs.members import members_of, strongest_records
 from pieglobalsfind.jobs.processes import descendants, processes
 from pieglobalsfind.library.job import view_of
 from pieglobalsfind.library.stacks import Stack, stacks_of, tree
@@ -74,12 +74,12 @@ def job_stacks(pid: int) -> Stacks:
 
 def _stacks_of_all(targets: Sequence[PausedTarget]) -> Stacks:
     """Each rank's stack in the process that knows best where the rank is."""
-    best: dict[int, tuple[int, bool]] = {}
+    views = [view_of(target) for target in targets]
+    homes = strongest_records((view, view.table.ranks) for view in views)
     stacks: Stacks = {}
-    for view in map(view_of, targets):
-        ranks = [rank for rank in view.table.ranks if rank.rank not in best or strength(rank) > best[rank.rank]]
-        best.update((rank.rank, strength(rank)) for rank in ranks)
-        stacks.update(stacks_of(view, [rank.rank for rank in ranks], runtime=False))
+    for view in views:
+        here = [number for number, (_, home) in homes.items() if home is view]
+        stacks.update(stacks_of(view, here, runtime=False))
     return stacks
 
 

@@ -18,9 +18,9 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.front_end import speaks_mi
+from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.language import in_c
 from gdbext.gdb_api.momentary_breakpoints import Resumed
-from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_commands import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import connection_kind, open_inferior, path_of
 
@@ -31,7 +31,7 @@ R_STATE = "*(int *) ((char *) &_r_debug + 24)"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
-class LinkerBreakpoint(Pinned):
+class LinkerBreakpoint(InferiorBreakpoint):
     """Where the dynamic linker tells debuggers that it has loaded something; never stops."""
 
     def __init__(self, address: int, act: Callable[[], None]) -> None:

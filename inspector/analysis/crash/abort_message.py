@@ -10,7 +10,7 @@ from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.stacks.frame_arguments import RankStack, Where
 
 from ...job.job import Job
-from .scene import ThreadStack, ThreadStacks
+from .thread_stacks import ThreadStack, ThreadStacks
 
 MOST_MESSAGE = 1024  # bytes
 CHARM_ABORT = "CmiAbortHelper"  # (source, message, suggestion, tellDebugger, framesToSkip), conv-core of Charm++ 6.9 on

@@ -19,8 +19,9 @@ from ...job.job import Job
 from ...job.stacks import label
 from ..method_diagnoses import Diagnosis
 from .abort_message import abort_message
+from .crash_context import FATAL, CrashContext, context_of_signal
 from .diagnoses import diagnose
-from .scene import FATAL, Scene, ThreadStacks, scene_of_signal
+from .thread_stacks import ThreadStacks
 from .unfinished_handler import scene_of_handler
 
 NO_RANK = -1
@@ -61,29 +62,29 @@ def crash_of(job: Job) -> Optional[Crash]:
     stacks = ThreadStacks(job)
     signal = job.target.signal if isinstance(job.target, CoreTarget) else None
     if signal is not None and signal.number in FATAL:
-        scene = scene_of_signal(stacks, signal, partial(abort_message, stacks))
+        context = context_of_signal(stacks, signal, partial(abort_message, stacks))
     else:
         handler_scene = scene_of_handler(stacks, partial(abort_message, stacks))
         if handler_scene is None:
             return None
-        scene = handler_scene
-    number = scene.rank.rank if scene.rank is not None else None
+        context = handler_scene
+    number = context.rank.rank if context.rank is not None else None
     return Crash(
-        signals.Signals(scene.signal.number).name,
+        signals.Signals(context.signal.number).name,
         number,
-        scene.address,
-        owner_text(job, scene, number),
-        place_of(scene),
-        scene.message,
-        diagnose(scene),
-        scene.handler,
-        scene.later,
+        context.address,
+        owner_text(job, context, number),
+        place_of(context),
+        context.message,
+        diagnose(context),
+        context.handler,
+        context.later,
     )
 
 
-def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
+def owner_text(job: Job, context: CrashContext, rank: Optional[int]) -> str:
     """Return what owns the faulting address, as a sentence's part."""
-    owner = scene.owner
+    owner = context.owner
     if owner is None:
         return ""
     if owner.kind == "unmapped":
@@ -92,8 +93,8 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 
-def place_of(scene: Scene) -> str:
+def place_of(context: CrashContext) -> str:
     """The innermost call in the program's own file."""
-    program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
-    own_calls = [call for call in scene.calls if call.library in program]
+    program = {elf_object.path for elf_object in context.job.table.objects if elf_object.is_program}
+    own_calls = [call for call in context.calls if call.library in program]
     return label(own_call(own_calls) or own_calls[0]) if own_calls else ""

@@ -1,6 +1,6 @@
 """Which known diagnosis fits a crash: cause, evidence from the core file, and cure.
 
-Takes the scene of a crash; gives the first diagnosis whose evidence is there, or None. Ids are stable,
+Takes the context of a crash; gives the first diagnosis whose evidence is there, or None. Ids are stable,
 docs/diagnoses.md lists them.
 """
 
@@ -16,7 +16,7 @@ from pieglobalsfind.model import Region
 
 from ...terminal.text import harmless
 from ..method_diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
-from .scene import Scene
+from .crash_context import CrashContext
 
 FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")
 # What glibc prints of a block that its own allocator did not give, or whose neighbourhood was overwritten
@@ -29,76 +29,76 @@ BELOW_STACK = 1 << 20  # bytes below a stack: its guard, and what one frame may 
 LARGEST_FRAMES = 1 << 16  # bytes of libc's frames that are searched
 
 
-def diagnose(scene: Scene) -> Optional[Diagnosis]:
+def diagnose(context: CrashContext) -> Optional[Diagnosis]:
     """The first that fits."""
-    diagnoses = (check(scene) for check in CHECKS)
+    diagnoses = (check(context) for check in CHECKS)
     return next((diagnosis for diagnosis in diagnoses if diagnosis is not None), None)
 
 
-def foreign_free(scene: Scene) -> Optional[Diagnosis]:
+def foreign_free(context: CrashContext) -> Optional[Diagnosis]:
     """Likely, libc's free got a block of the runtime's allocator: its frames point into the rank's heap."""
-    if scene.rank is None or not scene.message.startswith((*NOT_ITS_OWN, *NOT_ITS_OWN_EITHER)):
+    if context.rank is None or not context.message.startswith((*NOT_ITS_OWN, *NOT_ITS_OWN_EITHER)):
         return None
-    depth = next((at for at, activation in enumerate(scene.frames) if names_at(scene, at) & set(FREES)), None)
-    block = None if depth is None else block_of(scene, depth)
+    depth = next((at for at, activation in enumerate(context.frames) if names_at(context, at) & set(FREES)), None)
+    block = None if depth is None else block_of(context, depth)
     if depth is None or block is None:
         return None
-    owner = scene.job.translator.owner(block)
-    caller = caller_text(scene, depth)
+    owner = context.job.translator.owner(block)
+    caller = caller_text(context, depth)
     return Diagnosis(
         "foreign-free",
         REFUSED,
         "likely, libc's free got a block that the runtime's allocator gave: malloc and free of one block are two "
         "allocators'",
-        f"{scene.message}; free was called from {caller}, and its frames hold a pointer to rank {owner.rank}'s "
+        f"{context.message}; free was called from {caller}, and its frames hold a pointer to rank {owner.rank}'s "
         f"{owner.kind}+{owner.offset:#x}, which nothing proves to be the block",
         "with AMPI link the hook module and set RANKDEBUG=malloc (docs/ampi.md); else free where it was allocated",
     )
 
 
-def names_at(scene: Scene, depth: int) -> set[str]:
+def names_at(context: CrashContext, depth: int) -> set[str]:
     """The functions of libc that one frame is in."""
-    calls = scene.calls_at[depth]
+    calls = context.calls_at[depth]
     return {call.function for call in calls if call.library.rpartition("/")[2].startswith("libc.so")}
 
 
-def caller_text(scene: Scene, depth: int) -> str:
+def caller_text(context: CrashContext, depth: int) -> str:
     """`libgfortran.so.5 (rank 0's copy)`: the file that the caller of a frame is in."""
-    if depth + 1 >= len(scene.frames):
+    if depth + 1 >= len(context.frames):
         return "an unknown caller"
-    owner = scene.job.translator.owner(scene.frames[depth + 1].lookup)
-    path = owner.path if owner.object is None else scene.job.table.objects[owner.object].path
+    owner = context.job.translator.owner(context.frames[depth + 1].lookup)
+    path = owner.path if owner.object is None else context.job.table.objects[owner.object].path
     whose = f" (rank {owner.rank}'s copy)" if owner.rank is not None else ""
     return f"{harmless(path.rpartition('/')[2])}{whose}"
 
 
-def block_of(scene: Scene, depth: int) -> Optional[int]:
+def block_of(context: CrashContext, depth: int) -> Optional[int]:
     """An address in the rank's heap that the frames from the signal down to free hold."""
-    rank = scene.rank
-    for value in words_of(scene, depth):
-        owner = scene.job.translator.owner(value)
+    rank = context.rank
+    for value in words_of(context, depth):
+        owner = context.job.translator.owner(value)
         if rank is not None and owner.rank == rank.rank and owner.kind in HEAPS:
             return value
     return None
 
 
-def words_of(scene: Scene, depth: int) -> Iterator[int]:
+def words_of(context: CrashContext, depth: int) -> Iterator[int]:
     """What free and the functions that it called have in saved registers and on the stack, outermost first."""
-    frames = scene.frames[: depth + 1]
+    frames = context.frames[: depth + 1]
     for frame in reversed(frames):
         yield from (frame.registers[number] for number in frame.processor.call_preserved if number in frame.registers)
     start, end = frames[0].stack_pointer, frames[-1].cfa
     try:
-        data = scene.job.target.read(start, min(max(end - start, 0), LARGEST_FRAMES) & -8)
+        data = context.job.target.read(start, min(max(end - start, 0), LARGEST_FRAMES) & -8)
     except MemoryUnreadable:
         return
     yield from reversed(struct.unpack(f"<{len(data) // 8}Q", data))
 
 
-def _stack_overflow(scene: Scene) -> Optional[Diagnosis]:
-    stack = scene.rank.stack if scene.rank is not None else None
-    address = scene.address
-    if scene.rank is None or not isinstance(stack, Region) or address is None:
+def _stack_overflow(context: CrashContext) -> Optional[Diagnosis]:
+    stack = context.rank.stack if context.rank is not None else None
+    address = context.address
+    if context.rank is None or not isinstance(stack, Region) or address is None:
         return None
     if not stack.start - BELOW_STACK <= address < stack.start + LOWEST_PAGE:
         return None
@@ -113,39 +113,39 @@ def _stack_overflow(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def _null_pointer(scene: Scene) -> Optional[Diagnosis]:
-    if scene.address is None or scene.address >= LOWEST_PAGE:
+def _null_pointer(context: CrashContext) -> Optional[Diagnosis]:
+    if context.address is None or context.address >= LOWEST_PAGE:
         return None
-    called = scene.frames and scene.frames[0].pc < LOWEST_PAGE
+    called = context.frames and context.frames[0].pc < LOWEST_PAGE
     what = "a function pointer that is null was called" if called else "a null pointer was followed"
     return Diagnosis(
         "null-pointer",
         REFUSED,
         what,
-        f"the faulting address is {scene.address:#x}",
+        f"the faulting address is {context.address:#x}",
         "look where the pointer comes from: `rank print` and `inspector globals` show it on every rank",
     )
 
 
-def _constant_written(scene: Scene) -> Optional[Diagnosis]:
-    owner = scene.owner
-    if scene.address is None or owner is None or owner.object is None:
+def _constant_written(context: CrashContext) -> Optional[Diagnosis]:
+    owner = context.owner
+    if context.address is None or owner is None or owner.object is None:
         return None
-    elf_object = scene.job.table.objects[owner.object]
+    elf_object = context.job.table.objects[owner.object]
     if any(segment.writable and segment.offset <= owner.offset < segment.end for segment in elf_object.segments):
         return None
     return Diagnosis(
         "constant-written",
         REFUSED,
         "the program wrote to memory that its file declares read-only",
-        f"{scene.address:#x} lies in {elf_object.path.rpartition('/')[2]}+{owner.offset:#x}, no writable segment",
+        f"{context.address:#x} lies in {elf_object.path.rpartition('/')[2]}+{owner.offset:#x}, no writable segment",
         "find who writes there: the innermost line is the one above",
     )
 
 
-def _exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
-    functions = {call.function for call in scene.calls}
-    table = scene.job.table
+def _exception_in_copy(context: CrashContext) -> Optional[Diagnosis]:
+    functions = {call.function for call in context.calls}
+    table = context.job.table
     if not functions & set(THROWS) or table.method not in BYTE_COPIES or table.runtime.startswith("embedded"):
         return None
     return Diagnosis(
@@ -157,8 +157,8 @@ def _exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def _uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
-    if scene.signal.number != signals.SIGABRT or not {call.function for call in scene.calls} & set(THROWS):
+def _uncaught_exception(context: CrashContext) -> Optional[Diagnosis]:
+    if context.signal.number != signals.SIGABRT or not {call.function for call in context.calls} & set(THROWS):
         return None
     return Diagnosis(
         "uncaught-exception",
@@ -169,20 +169,20 @@ def _uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def _heap_corruption(scene: Scene) -> Optional[Diagnosis]:
+def _heap_corruption(context: CrashContext) -> Optional[Diagnosis]:
     words = ("double free", "corrupted", "invalid next size", "invalid size", "invalid pointer", "invalid old size")
-    if scene.signal.number != signals.SIGABRT or not any(word in scene.message for word in words):
+    if context.signal.number != signals.SIGABRT or not any(word in context.message for word in words):
         return None
     return Diagnosis(
         "heap-corruption",
         REFUSED,
         "libc's allocator found its own data overwritten, or a block freed twice",
-        scene.message,
+        context.message,
         "look for the write beyond a block: compile with -fsanitize=address and run one rank natively",
     )
 
 
-CHECKS: tuple[Callable[[Scene], Optional[Diagnosis]], ...] = (
+CHECKS: tuple[Callable[[CrashContext], Optional[Diagnosis]], ...] = (
     foreign_free,
     _stack_overflow,
     _null_pointer,

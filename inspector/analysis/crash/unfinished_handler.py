@@ -1,6 +1,6 @@
 """Find a crash in a process that has not ended: a signal handler that has not returned, or a thread in abort().
 
-Takes the stacks of a job's kernel threads; gives the scene of the first such thread. A signal that a debugger holds
+Takes the stacks of a job's kernel threads; gives the context of the first such thread. A signal that a debugger holds
 back is known to that debugger alone; its thread stands in abort(), or nothing shows it.
 """
 
@@ -22,14 +22,15 @@ from pieglobalsfind.targets.procfs import blocked_signals
 from pieglobalsfind.targets.ptrace import tracer_of
 
 from ...job.job import Job
-from .scene import FATAL, Scene, ThreadStack, ThreadStacks
+from .crash_context import FATAL, CrashContext
+from .thread_stacks import ThreadStack, ThreadStacks
 
 ABORT = "abort"
 MOST_SCANNED = 1 << 20  # bytes of a stack in which a handler is looked for
 MOST_IN_ABORT = 6  # frames: what abort() calls to send the signal
 
 
-def scene_of_handler(stacks: ThreadStacks, message_of: Callable[[ThreadStack], str]) -> Optional[Scene]:
+def scene_of_handler(stacks: ThreadStacks, message_of: Callable[[ThreadStack], str]) -> Optional[CrashContext]:
     """None if no thread stands in a handler of a signal that ends programs, or in abort() under a debugger."""
     job = stacks.job
     held = holder(job)
@@ -40,11 +41,13 @@ def scene_of_handler(stacks: ThreadStacks, message_of: Callable[[ThreadStack], s
             frames = stack.frames[stack.depth :]
             message = message_of(stack) if stack.cause.number == signals.SIGABRT else ""
             later = f"it is still in the handler, {stack.handler}"
-            return Scene(job, stack.cause, rank, frames, stacks.calls_at(frames), message, stack.handler, later)
+            return CrashContext(job, stack.cause, rank, frames, stacks.calls_at(frames), message, stack.handler, later)
         if held and is_in_abort(stacks, stack):
             signal = FatalSignal(tid, signals.SIGABRT)
             calls = stacks.calls_at(stack.frames)
-            return Scene(job, signal, rank, stack.frames, calls, message_of(stack), later=f"{held} holds the process")
+            return CrashContext(
+                job, signal, rank, stack.frames, calls, message_of(stack), later=f"{held} holds the process"
+            )
     return None
 
 

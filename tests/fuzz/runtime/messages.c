@@ -8,8 +8,8 @@
 
 #include "job/process_sockets.c" /* one frame at a time, without its threads */
 #include "mpi/objects/inbox.h"
+#include "mpi/objects/inbox_migration.h"
 #include "mpi/objects/library_memory.h"
-#include "mpi/objects/mobility.h"
 
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ void __wrap_message_acknowledge(int owner, struct request *sender) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int ends[2];
-    mobility_prepare();
+    inbox_migration_prepare();
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || write(ends[0], data, size) != (ssize_t)size)
         abort();
     close(ends[0]);

@@ -15,7 +15,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from pieglobalsfind.debugger import relocated_debug_info
+from pieglobalsfind.debugger import patched_variable_locations
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.debug_info import DebugInfo
@@ -419,16 +419,16 @@ def test_addresses_are_found_piece_by_piece(build: Build, monkeypatch: pytest.Mo
     """As in one piece, wherever it ends; and none is written to a file that was built anew since."""
     path = str(build("shapes.cpp", "-O0"))
     variables = DebugInfo.open(path).variables()
-    expected = set(relocated_debug_info.locations(path, variables))
+    expected = set(patched_variable_locations.locations(path, variables))
     assert {location.thread_local for location in expected} == {True, False}
     for piece in (16, 24, 1000):
-        monkeypatch.setattr(relocated_debug_info, "PIECE", piece)
-        locations = list(relocated_debug_info.locations(path, variables))
+        monkeypatch.setattr(patched_variable_locations, "PIECE", piece)
+        locations = list(patched_variable_locations.locations(path, variables))
         assert len(locations) == len(set(locations)) and set(locations) == expected
-    made = relocated_debug_info.Apart()
+    made = patched_variable_locations.PatchedFiles()
     why = Absent("not in this test")
     rank = Rank(0, BLOCKED, 0, 0, why, why, why, why, why, None, why, (), Evidence("registry", "a test"))
-    instance = relocated_debug_info.Instance(rank, Object(0, path, b"", 0, 0, 0, (), True, True))
+    instance = patched_variable_locations.Instance(rank, Object(0, path, b"", 0, 0, 0, (), True, True))
     assert Path(made.view(path, variables, instance, 0)).stat().st_size == Path(path).stat().st_size
     build("shapes.c", "-O0")
     with pytest.raises(OSError, match="has been built again"):

@@ -5,9 +5,9 @@
  */
 #include "mpi/calls/communicator_create.h"
 #include "mpi/objects/call_names.h"
+#include "mpi/objects/cartesian_topology.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/error.h"
-#include "mpi/objects/grid.h"
 #include "mpi/objects/library_memory.h"
 #include "mpi/objects/publish.h"
 #include "mpi/objects/rank_state.h"
@@ -26,14 +26,14 @@ static int grid_size(int count, const int sizes[], int most) {
 }
 
 /* Distance of two ranks that are neighbors along an axis. */
-static int stride(const struct cartesian *grid, int axis) {
+static int stride(const struct cartesian_topology *grid, int axis) {
     int product = 1;
     for (int i = axis + 1; i < grid->count; i++)
         product *= grid->axes[i].size;
     return product;
 }
 
-static int coordinate(const struct cartesian *grid, int rank, int axis) {
+static int coordinate(const struct cartesian_topology *grid, int rank, int axis) {
     return rank / stride(grid, axis) % grid->axes[axis].size;
 }
 
@@ -61,7 +61,7 @@ int MPI_Cart_create(MPI_Comm comm, int count, const int sizes[], const int perio
         return mpi_fail(self, communicator, CALL_Cart_create, code);
     if (*cart == MPI_COMM_NULL)
         return MPI_SUCCESS;
-    struct cartesian *grid = comm_get(self, *cart)->cartesian = cartesian_new(count);
+    struct cartesian_topology *grid = comm_get(self, *cart)->cartesian = cartesian_topology_new(count);
     for (int i = 0; i < count; i++)
         grid->axes[i] = (struct axis){sizes[i], periods[i] != 0};
     return MPI_SUCCESS;
@@ -81,7 +81,7 @@ int MPI_Cart_get(MPI_Comm comm, int room, int sizes[], int periods[], int coordi
     const struct communicator *communicator = get(mpi_self(CALL_Cart_get), CALL_Cart_get, comm, &code);
     if (!communicator)
         return code;
-    const struct cartesian *grid = communicator->cartesian;
+    const struct cartesian_topology *grid = communicator->cartesian;
     for (int i = 0; i < grid->count && i < room; i++) {
         sizes[i] = grid->axes[i].size;
         periods[i] = grid->axes[i].is_periodic;
@@ -96,7 +96,7 @@ int MPI_Cart_rank(MPI_Comm comm, const int coordinates[], int *rank) {
     const struct communicator *communicator = get(self, CALL_Cart_rank, comm, &code);
     if (!communicator)
         return code;
-    const struct cartesian *grid = communicator->cartesian;
+    const struct cartesian_topology *grid = communicator->cartesian;
     *rank = 0;
     for (int i = 0; i < grid->count; i++) {
         const struct axis *axis = &grid->axes[i];
@@ -125,7 +125,7 @@ int MPI_Cart_coords(MPI_Comm comm, int rank, int room, int coordinates[]) {
 
 /* The rank so many places along the axis; MPI_PROC_NULL beyond the grid's end. */
 static int neighbor(const struct communicator *comm, int axis, long distance) {
-    const struct cartesian *grid = comm->cartesian;
+    const struct cartesian_topology *grid = comm->cartesian;
     long size = grid->axes[axis].size;
     int here = coordinate(grid, comm->rank, axis);
     long place = here + distance;
@@ -156,8 +156,8 @@ int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part) {
     const struct communicator *communicator = get(self, CALL_Cart_sub, comm, &code);
     if (!communicator)
         return code;
-    const struct cartesian *grid = communicator->cartesian;
-    struct cartesian *kept = cartesian_new(grid->count);
+    const struct cartesian_topology *grid = communicator->cartesian;
+    struct cartesian_topology *kept = cartesian_topology_new(grid->count);
     int color = 0;
     kept->count = 0;
     for (int i = 0; i < grid->count; i++)

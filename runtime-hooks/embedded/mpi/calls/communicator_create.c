@@ -8,9 +8,9 @@
 #include "mpi/calls/collective_check.h"
 #include "mpi/calls/collective_common.h"
 #include "mpi/objects/call_names.h"
+#include "mpi/objects/cartesian_topology.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
-#include "mpi/objects/grid.h"
 #include "mpi/objects/group.h"
 #include "mpi/objects/library_memory.h"
 #include "mpi/objects/publish.h"
@@ -60,7 +60,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
         return mpi_fail(self, communicator, CALL_Comm_dup, code);
     communicator->group->references++;
     *copy = comm_add(self, communicator, context, communicator->group);
-    comm_get(self, *copy)->cartesian = cartesian_copy(communicator->cartesian);
+    comm_get(self, *copy)->cartesian = cartesian_topology_copy(communicator->cartesian);
     return MPI_SUCCESS;
 }
 

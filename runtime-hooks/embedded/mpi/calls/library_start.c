@@ -6,18 +6,18 @@
 #include "mpi/objects/call_names.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/inbox.h"
-#include "mpi/objects/mobility.h"
+#include "mpi/objects/inbox_migration.h"
 #include "mpi/objects/rank_state.h"
 #include "mpi/objects/request.h"
 #include "ranks/client.h"
 
-static const struct rank_client client = {mpi_is_unfinished, mpi_root, mobility_pack, mobility_unpack};
+static const struct rank_client client = {mpi_is_unfinished, mpi_root, inbox_migration_pack, inbox_migration_unpack};
 
 void mpi_prepare(void) {
     calls_register();
     inboxes_make();
     types_prepare();
-    mobility_prepare();
+    inbox_migration_prepare();
     mpi_rank_on_detached(request_sweep);
     rank_client_register(&client);
 }

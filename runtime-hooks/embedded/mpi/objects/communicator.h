@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-struct cartesian;
+struct cartesian_topology;
 struct group;
 
 struct communicator {
@@ -21,7 +21,7 @@ struct communicator {
     struct collective_call current; /* the last one that has begun */
     MPI_Errhandler handler;
     struct group *group;
-    struct cartesian *cartesian; /* its own; NULL: its ranks are in no grid */
+    struct cartesian_topology *cartesian; /* its own; NULL: its ranks are in no grid */
 };
 
 static inline struct communicator *comm_get(struct mpi_rank *self, MPI_Comm handle) { /* NULL: no such one */

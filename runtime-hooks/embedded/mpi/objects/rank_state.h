@@ -16,8 +16,8 @@ struct request;
 
 /*
  * Of one rank alone, and reached by its attachment.  With a rank that moves goes this, all that the tables hold, and
- * the inbox's messages and requests (mobility.c); the inbox itself and the predefined datatypes are every process's
- * own.
+ * the inbox's messages and requests (inbox_migration.c); the inbox itself and the predefined datatypes are every
+ * process's own.
  */
 struct mpi_rank {
     struct rank *rank;

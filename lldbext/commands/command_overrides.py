@@ -1,4 +1,4 @@
-"""Runs before LLDB's own commands and makes names mean the selected rank's variables first.
+"""Overrides of LLDB's own commands, which run before these: names mean the selected rank's variables first.
 
 Takes a debugger; LLDB calls back before it carries out one of the commands named here. LLDB tells extensions nothing of
 `thread select`, so that names would go on meaning the rank that was selected before. A name that is qualified by a
@@ -42,16 +42,18 @@ OWN_COMMAND = "ranklens: the command `pieglobalsfind ADDRESS` reports which rank
 QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 
 
-def hold_up(debugger: Any) -> None:
-    """Be called before every command that may look at ranks."""
+def install_overrides(debugger: Any) -> None:
+    """Override every command that may look at ranks."""
     interpreter = debugger.GetCommandInterpreter()
     names = commands_that_see_ranks.seeing(interpreter)
     for command in dict.fromkeys((*names, *BY_NAME, *AFTER_PRINTING)):
-        before = callback(debugger, command) if command in BY_NAME else waiting(debugger, command)
+        before = (
+            override_by_name(debugger, command) if command in BY_NAME else override_after_printing(debugger, command)
+        )
         interpreter.SetCommandOverrideCallback(command, before)
 
 
-def waiting(debugger: Any, command: str) -> Callable[..., bool]:
+def override_after_printing(debugger: Any, command: str) -> Callable[..., bool]:
     """What LLDB calls before a command that takes no names; True: it has been refused."""
 
     def before(*words: str) -> bool:
@@ -76,7 +78,7 @@ def let_all_be_known(debugger: Any) -> None:
         session.know_all()
 
 
-def callback(debugger: Any, command: str) -> Callable[..., bool]:
+def override_by_name(debugger: Any, command: str) -> Callable[..., bool]:
     """What LLDB calls, with the words of the command line; True: the command has been carried out."""
 
     def before(*words: str) -> bool:

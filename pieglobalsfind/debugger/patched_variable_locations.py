@@ -114,7 +114,7 @@ def make_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="ranklens-"))
 
 
-class Apart:
+class PatchedFiles:
     """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
 
     `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,

@@ -1,7 +1,7 @@
 /*
- * mobility.c: the inbox of a rank that moves, and the messages that follow it.
+ * inbox_migration.c: the inbox of a rank that moves, and the messages that follow it.
  */
-#include "mpi/objects/mobility.h"
+#include "mpi/objects/inbox_migration.h"
 #include "image/heap.h"
 #include "image/ranges.h"
 #include "job/process.h"
@@ -52,7 +52,7 @@ static void take_acknowledgment(int from, uint64_t bytes) {
     message_acknowledge(wire.owner, wire.sender);
 }
 
-void mobility_prepare(void) {
+void inbox_migration_prepare(void) {
     if (!process_is_one_of_a_job())
         return;
     transport_handle(FRAME_MESSAGE, take_message);
@@ -61,7 +61,7 @@ void mobility_prepare(void) {
 
 /* ---- packing ---- */
 
-void *mobility_pack(int world) {
+void *inbox_migration_pack(int world) {
     struct inbox *inbox = inbox_of(world);
     struct rank_heap *heap = ranks_heap(world);
     pthread_mutex_lock(&inbox->lock);
@@ -83,7 +83,7 @@ void *mobility_pack(int world) {
     return inbox_content;
 }
 
-void mobility_unpack(int world, void *packed) {
+void inbox_migration_unpack(int world, void *packed) {
     struct packed_inbox *inbox_content = packed;
     struct inbox *inbox = inbox_of(world);
     struct mpi_rank *self = rank_attachment(rank_by_number(world));

@@ -16,7 +16,7 @@ from gdbext.gdb_api.front_end import speaks_mi
 OFFSET = "_ranklens_offset_in"
 
 
-class Pinned(Own):
+class InferiorBreakpoint(Own):
     """An internal breakpoint at an address of the selected inferior; GDB itself does not tell users of it.
 
     `bound`: GDB finds no such place in other inferiors. While there are none it need not ask, which takes it twice as

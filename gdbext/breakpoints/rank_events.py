@@ -1,6 +1,7 @@
-"""`rank events on|off`: whether GDB says which ranks are created, migrate and end.
+"""The command `rank events on|off`: whether GDB says which ranks are created, migrate and end.
 
-Takes the runtime's events as numbers of the debug ABI; prints one line each.
+Takes the runtime's events as numbers of the debug ABI; prints one line each. It is here and not with the other commands
+because the life of breakpoints depends on it: the event function has a breakpoint while events are printed.
 """
 
 from __future__ import annotations
@@ -11,15 +12,23 @@ from typing import Optional
 import gdb
 
 from gdbext.gdb_api.run_commands import sentences
+from pieglobalsfind.decoders.registry.layout import (
+    AFTER_COPIES,
+    AFTER_UNPACK,
+    BEFORE_COPIES,
+    BEFORE_PACK,
+    CREATED,
+    RANK_EXITED,
+)
 from pieglobalsfind.errors import UsageError
 
-KINDS = {
-    1: "ranks are about to be made",
-    2: "all ranks are made",
-    3: "rank {rank} is created",
-    4: "rank {rank} is about to be packed",
-    5: "rank {rank} has arrived",
-    6: "rank {rank} has ended",
+SENTENCES = {
+    BEFORE_COPIES: "ranks are about to be made",
+    AFTER_COPIES: "all ranks are made",
+    CREATED: "rank {rank} is created",
+    BEFORE_PACK: "rank {rank} is about to be packed",
+    AFTER_UNPACK: "rank {rank} has arrived",
+    RANK_EXITED: "rank {rank} has ended",
 }
 
 
@@ -55,4 +64,4 @@ class RankEvents(gdb.Command):
     def tell(self, kind: int, rank: int) -> None:
         """One event of the runtime."""
         if self._on:
-            gdb.write(f"[{KINDS.get(kind, 'event {kind} of rank {rank}').format(kind=kind, rank=rank)}]\n")
+            gdb.write(f"[{SENTENCES.get(kind, 'event {kind} of rank {rank}').format(kind=kind, rank=rank)}]\n")

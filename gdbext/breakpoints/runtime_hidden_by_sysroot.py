@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import gdb
 
+from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.libraries.auto_solib_add_off import is_runtime, needs_runtime
-from gdbext.gdb_api.pinned_breakpoint import Pinned
 from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
 from gdbext.symbols.objects_with_copies import program_path
@@ -29,7 +29,7 @@ class HiddenRuntime:
     def __init__(self, on_event: Callable[[int, int], bool], on_begin: Callable[[], None]) -> None:
         self._on_event = on_event
         self._on_begin = on_begin
-        self._breakpoints: list[Pinned] = []
+        self._breakpoints: list[InferiorBreakpoint] = []
         self._is_watched = False
         self._pid = 0
 

@@ -1,20 +1,18 @@
-"""The scene of a crash: the thread that got the signal, its frames, and its rank; diagnoses are made from it.
+"""The stacks of kernel threads in a job that has crashed, and the handlers of fatal signals on them.
 
-Takes a `Job` and a signal; walks that thread's stack, past handlers that were called for a signal before it.
+Takes a `Job`; gives each thread's frames, also past handlers, and the rank that it runs.
 """
 
 from __future__ import annotations
 
-import signal as signals
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.model import RUNNING, Absent, Owner, Rank, Region
+from pieglobalsfind.model import RUNNING, Absent, Rank, Region
 from pieglobalsfind.stacks.call_tree import Call
-from pieglobalsfind.stacks.signal_frame import FATAL as FATAL
-from pieglobalsfind.stacks.signal_frame import FAULTS, SI_KERNEL, fatal_signal, is_signal_return, mask_before
+from pieglobalsfind.stacks.signal_frame import fatal_signal, is_signal_return, mask_before
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation
 from pieglobalsfind.target import KernelThread
@@ -26,40 +24,6 @@ from pieglobalsfind.targets.procfs import blocked_signals
 
 from ...job.job import Job
 from ...job.stacks import label
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What a diagnosis is made from: `frames` innermost first, and the calls at each, inlined ones first.
-
-    The innermost frame is the one that the signal interrupted. `handler` is the function that handled it, `later`
-    what followed, "" where the process ended by it.
-    """
-
-    job: Job
-    signal: FatalSignal
-    rank: Optional[Rank]
-    frames: tuple[Activation, ...]
-    calls_at: tuple[tuple[Call, ...], ...]
-    message: str
-    handler: str = ""
-    later: str = ""
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """All calls, innermost first."""
-        return tuple(call for calls in self.calls_at for call in calls)
-
-    @property
-    def address(self) -> Optional[int]:
-        """Return the faulting address, None if the signal has none."""
-        is_known = self.signal.number in FAULTS and 0 < self.signal.code != SI_KERNEL
-        return self.signal.address if is_known else None
-
-    @property
-    def owner(self) -> Optional[Owner]:
-        """Whose the faulting address is, None without one."""
-        return None if self.address is None else self.job.translator.owner(self.address)
 
 
 @dataclass(frozen=True)
@@ -145,15 +109,3 @@ class ThreadStacks:
     def calls_at(self, frames: Sequence[Activation]) -> tuple[tuple[Call, ...], ...]:
         """The calls at each frame."""
         return tuple(map(self.calls, frames))
-
-
-def scene_of_signal(stacks: ThreadStacks, signal: FatalSignal, message_of: Callable[[ThreadStack], str]) -> Scene:
-    """The scene of the signal that ended a process, or of the one in whose handler it was ended."""
-    stack, rank = stacks.stack(signal.tid), stacks.rank_of(signal.tid)
-    message = message_of(stack)
-    if stack.cause is None:
-        return Scene(stacks.job, signal, rank, stack.frames, stacks.calls_at(stack.frames), message)
-    frames = stack.frames[stack.depth :]
-    is_same = stack.cause.number == signal.number
-    later = "" if is_same else f"its handler, {stack.handler}, ended it by {signals.Signals(signal.number).name}"
-    return Scene(stacks.job, stack.cause, rank, frames, stacks.calls_at(frames), message, stack.handler, later)
