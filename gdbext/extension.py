@@ -18,6 +18,7 @@ from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks, skipped_inline_frames
 from gdbext.gdb_api.breakpoint_locations import Calls, forget_hit, has_silent_commands, hide_own
+from gdbext.gdb_api.event_handlers import connect
 from gdbext.gdb_api.front_end import is_batch, speaks_python
 from gdbext.gdb_api.hide_own_events import hide_own_events
 from gdbext.gdb_api.libraries.auto_solib_add_off import UnreadLibraries
@@ -76,20 +77,20 @@ class Extension:
         hooks.Called(BEFORE_RUN, self._before_run)
         hooks.define(*({f"hook-{command}": BEFORE_RUN} for command in ("run", "start", "starti")))
         events = gdb.events
-        events.stop.connect(self._stopped)
-        events.cont.connect(self._resumed)
-        events.inferior_call.connect(self._called)
-        events.exited.connect(self._ended)
-        events.register_changed.connect(self._register_changed)
-        events.memory_changed.connect(lambda _: self._changes.look())
-        events.new_inferior.connect(lambda _: self._added())
-        events.inferior_deleted.connect(self._removed)
-        events.new_objfile.connect(self._loaded)
-        events.breakpoint_created.connect(self._breakpoint_changed)
-        events.breakpoint_modified.connect(self._breakpoint_changed)
-        events.breakpoint_deleted.connect(self._breakpoint_deleted)
-        events.before_prompt.connect(self._before_prompt)
-        events.gdb_exiting.connect(self._ends)
+        connect(events.stop, self._stopped)
+        connect(events.cont, self._resumed)
+        connect(events.inferior_call, self._called)
+        connect(events.exited, self._ended)
+        connect(events.register_changed, self._register_changed)
+        connect(events.memory_changed, lambda _: self._changes.look())
+        connect(events.new_inferior, lambda _: self._added())
+        connect(events.inferior_deleted, self._removed)
+        connect(events.new_objfile, self._loaded)
+        connect(events.breakpoint_created, self._breakpoint_changed)
+        connect(events.breakpoint_modified, self._breakpoint_changed)
+        connect(events.breakpoint_deleted, self._breakpoint_deleted)
+        connect(events.before_prompt, self._before_prompt)
+        connect(events.gdb_exiting, self._ends)
         hide_own_events()
         self.breakpoints.watch_events()
         hooks.look_for_program()

@@ -59,3 +59,31 @@ def printed(gdb: Path, program: list[object], lines: tuple[str, ...], commands: 
         while "The program is not being run" not in said:  # a step ends at a prompt
             said += user.ask("continue")
     return re.findall(SHOWN, said)
+
+
+INTERRUPTED = """
+import signal
+from gdbext.selection import debugger
+
+def follow(self, stops=[], follow=debugger.GdbDebugger.follow):
+    stops.append(1)
+    if len(stops) == 5:
+        signal.raise_signal(signal.SIGINT)
+    return follow(self)
+
+debugger.GdbDebugger.follow = follow
+"""
+
+
+def test_ctrl_c_amid_a_stop_ends_commands_that_go_on(gdb: Path, programs: Programs, tmp_path: Path) -> None:
+    """GDB forgets the KeyboardInterrupt of an event's function, here of the extension's, and the commands go on."""
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    job = [built("rankrun"), "-n", RANKS, programs.job, 200]
+    with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", *job) as user:
+        user.wait_for(PROMPT)
+        for line in (START, "run", "break pace_down", f"source {script}"):
+            user.ask(line)
+        user.ask(r'python gdb.execute("commands\nsilent\ncontinue\nend")')
+        said = user.ask("continue")
+    assert re.search("SIGINT|Quit", said) and "exited" not in said, said
