@@ -56,7 +56,7 @@ def silently(call: Callable[[], None]) -> None:
             errors.append(error)
 
     Silent.call = caught
-    execute(f"python import {__name__} as commands; commands.Silent.call()")
+    execute(f"python __import__('sys').modules[{__name__!r}].Silent.call()")  # users' names stay as they are
     with gdb_errors():
         for error in errors:
             raise error

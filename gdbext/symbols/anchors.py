@@ -46,7 +46,8 @@ class Anchors:
         return self._together
 
     def _has(self, place: Place) -> bool:
-        return place in self._objfiles and self._objfiles[place].is_valid()
+        anchor = self._objfiles.get(place)
+        return anchor is not None and anchor.is_valid() and anchor.progspace == gdb.current_progspace()
 
     def count_for(self, placed: tuple[LoadedSymbols, ...]) -> int:
         """How many of the first files have anchors, one after the other as the files have to be."""
@@ -99,10 +100,8 @@ class Anchors:
 
     def remove(self, loaded_symbols: LoadedSymbols) -> None:
         """Remove symbols; of two places of a file those that GDB has had for longer."""
-        objfiles = gdb.objfiles()
-        anchor = self._objfiles.get(place_of(loaded_symbols))
-        same = [objfile for objfile in objfiles if path_of(objfile) == loaded_symbols.path]
-        if anchor in objfiles and any(objfile.owner == anchor for objfile in same):
+        same = [objfile for objfile in gdb.objfiles() if path_of(objfile) == loaded_symbols.path]
+        if self.has(loaded_symbols) and any(self._objfiles[place_of(loaded_symbols)] == one.owner for one in same):
             remove_symbol_file_at(*place_of(loaded_symbols))  # a debug file comes before its owner
         elif same and same[0].owner is None:
             with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process

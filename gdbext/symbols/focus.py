@@ -55,6 +55,7 @@ class Focus:
         self._anchors = Anchors()
         self.rank: Optional[int] = None
         self._placed: tuple[LoadedSymbols, ...] = ()
+        self._anchored = 0  # how many of them have anchors
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
         self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
@@ -257,7 +258,8 @@ class Focus:
             execute("maintenance flush source-cache")  # as GDB does when it reads a program's symbols again
         kept = first_in_common(self._placed, wanted)
         old, added = self._placed[kept:], wanted[kept:]
-        anchored = self._anchors.count_for(wanted) - kept
+        # Nothing may come to anchors, which are early, after something that has none.
+        anchored = self._anchors.count_for(wanted) - kept if kept <= self._anchored else 0
         self._displays.take_over()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
         for number, loaded_symbols in enumerate(added):
@@ -266,7 +268,7 @@ class Focus:
             self._placed += (loaded_symbols,)
             attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), objfile)
         self._remove(old)
-        self._placed = wanted
+        self._placed, self._anchored = wanted, kept + max(anchored, 0)
 
     def _load(self, loaded_symbols: LoadedSymbols, is_anchored: bool) -> gdb.Objfile:
         if is_anchored:
