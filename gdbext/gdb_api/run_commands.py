@@ -39,6 +39,29 @@ def execute(command: str) -> str:
         return told(lambda: output_of(command)) or ""
 
 
+class Silent:
+    """What `silently` calls next."""
+
+    call: Callable[[], None]
+
+
+def silently(call: Callable[[], None]) -> None:
+    """Call what GDB has no command for, without its output: GDB keeps that of commands alone."""
+    errors: list[Exception] = []
+
+    def caught() -> None:
+        try:
+            call()
+        except Exception as error:  # leaves as it is, not as GDB's traceback
+            errors.append(error)
+
+    Silent.call = caught
+    execute(f"python __import__('sys').modules[{__name__!r}].Silent.call()")  # users' names stay as they are
+    with gdb_errors():
+        for error in errors:
+            raise error
+
+
 def told(ask: Callable[[], Optional[str]]) -> Optional[str]:
     """What GDB answers in text; where that is not UTF-8, as names of files may be, as `os.fsdecode` gives it.
 

@@ -9,6 +9,7 @@ Never writes to the target and never runs it.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Optional
@@ -30,12 +31,12 @@ from gdbext.gdb_api.libraries.loaded_later import LateLibraries
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
+from gdbext.symbols.anchors import Anchors, add_symbol_file
 from gdbext.symbols.displays import Displays
 from gdbext.symbols.objects_with_copies import copied, copied_paths, program_path
 from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.watchpoints.watchpoints import Watches
-from pieglobalsfind.elf.file import SHF_EXECINSTR, ElfFile
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -52,8 +53,10 @@ class Focus:
         self.wanted = WantedSymbols(settings)
         self._displays = displays
         self._watches = watches
+        self._anchors = Anchors()
         self.rank: Optional[int] = None
         self._placed: tuple[LoadedSymbols, ...] = ()
+        self._anchored = 0  # how many of them have anchors
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
         self._attached: dict[str, Attached] = {}  # to symbols of users' files, by their paths
@@ -92,6 +95,7 @@ class Focus:
         )
         with self.without_symbols():
             self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+            self._anchors.forget()
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._speaks = False
         self._kernel_library = ""
@@ -101,6 +105,7 @@ class Focus:
         """Another program runs in the process; GDB has its symbols already in place of the main program's."""
         with taken_out():  # GDB does not know yet where the program lies, and would write breakpoints there
             self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+            self._anchors.forget()
         self._placed, self._instead, self.wanted.main_program, self.rank = (), (), "", None
         self.late_libraries.forget()
         self.announce()
@@ -130,9 +135,10 @@ class Focus:
         try:
             with uninterrupted():
                 there = set(map(path_of, gdb.objfiles()))
+                self._anchors.inherit(parent._anchors)
                 for loaded_symbols in placed:
                     if loaded_symbols.path not in there:
-                        execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                        add_symbol_file(loaded_symbols.path, loaded_symbols.bias)
                 self._placed, self._program, self.rank = placed, program_path(), parent.rank
         finally:
             self.moving = False
@@ -162,6 +168,7 @@ class Focus:
         if lost:
             with self.without_symbols():
                 self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.path in there))
+                self._anchors.forget()
             self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         return lost
 
@@ -187,6 +194,7 @@ class Focus:
                     with self._watches.changes.unmissed():
                         if rank != self.rank:
                             self._watches.leave(self.rank, inserted)
+                        self._anchor(moment, rank, placed, inserted)
                         self._place(placed)
                 self.rank = rank
                 self._speak()
@@ -222,7 +230,7 @@ class Focus:
             with uninterrupted(), self._watches.changes.unmissed():
                 for loaded_symbols in placed:
                     if loaded_symbols not in self._placed:
-                        execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                        self._load(loaded_symbols, self._anchors.has(loaded_symbols))
                         added.append(loaded_symbols)
             self.rank = rank
             self.announce()
@@ -230,7 +238,10 @@ class Focus:
         finally:
             with uninterrupted(), self._watches.changes.unmissed():
                 for loaded_symbols in added:
-                    execute(f"remove-symbol-file -a {loaded_symbols.bias + code_of(loaded_symbols.path):#x}")
+                    if self._anchors.has(loaded_symbols):
+                        self._anchors.remove(loaded_symbols)
+                    else:
+                        self._anchors.remove_newest(loaded_symbols)
                     self.wanted.drop(loaded_symbols.path)
             self.rank = stepping
             self.announce()
@@ -249,16 +260,44 @@ class Focus:
             execute("maintenance flush source-cache")  # as GDB does when it reads a program's symbols again
         kept = first_in_common(self._placed, wanted)
         old, added = self._placed[kept:], wanted[kept:]
+        # Nothing may come to anchors, which are early, after something that has none.
+        anchored = self._anchors.count_for(wanted) - kept if kept <= self._anchored else 0
         self._displays.take_over()
         self._keep_attached({self.wanted.files_of_views.get(loaded_symbols.path, "") for loaded_symbols in old})
-        for loaded_symbols in added:
+        for number, loaded_symbols in enumerate(added):
             self.before_symbols()
-            command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
-            execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+            objfile = self._load(loaded_symbols, number < anchored)
             self._placed += (loaded_symbols,)
-            attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), newest(loaded_symbols.path))
+            attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), objfile)
         self._remove(old)
-        self._placed = wanted
+        self._placed, self._anchored = wanted, kept + max(anchored, 0)
+
+    def _load(self, loaded_symbols: LoadedSymbols, is_anchored: bool) -> gdb.Objfile:
+        if is_anchored:
+            return self._anchors.place(loaded_symbols)
+        if loaded_symbols.is_main:
+            execute(f"symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+        else:
+            add_symbol_file(loaded_symbols.path, loaded_symbols.bias)
+        return [objfile for objfile in gdb.objfiles() if path_of(objfile) == loaded_symbols.path][-1]
+
+    def _anchor(
+        self, moment: ProcessView, rank: Optional[int], placed: tuple[LoadedSymbols, ...], inserted: bool
+    ) -> None:
+        """Make anchors for the symbols of `rank`, and of ranks that may be next, before those of libraries."""
+        count = self._anchors.missing_for(placed, self.wanted.files_of_views.keys())
+        if count:
+            self._displays.take_over()
+            numbers = [present.rank for present in moment.table.ranks]
+            after = bisect(numbers, -1 if rank is None else rank)
+            others = (self.wanted.places(moment, number) for number in (numbers[after:] + numbers[:after])[:count])
+            self._anchors.make_room(self._placed)
+            before = gdb.objfiles()
+            attached = {path_of(objfile): attached_to(objfile) for objfile in before}
+            self._read_libraries_again(self._out, inserted, lambda: self._anchors.add([placed, *others]))
+            for objfile in gdb.objfiles():
+                if objfile not in before:
+                    attach(attached.get(path_of(objfile), {}), objfile)
 
     def _keep_attached(self, paths: Collection[str]) -> None:
         """Keep what scripts have attached to users' files, before GDB forgets their symbols."""
@@ -272,8 +311,7 @@ class Focus:
         """Of two places of a file GDB removes the one that it has had for longer."""
         for loaded_symbols in placed:
             if not loaded_symbols.is_main:  # those are replaced
-                with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
-                    execute(f"remove-symbol-file {quoted(loaded_symbols.path)}")
+                self._anchors.remove(loaded_symbols)
             self.wanted.drop(loaded_symbols.path)
 
     def _tell_program(self, moment: ProcessView) -> None:
@@ -292,17 +330,19 @@ class Focus:
         if any(path_in_target(objfile) in paths for objfile in loaded):
             self._displays.take_over()
             self._keep_attached(paths)
-            self._kernel_library = kernel_library() or self._kernel_library
-            stay = [objfile for objfile in loaded if path_in_target(objfile) not in paths]
-            keep, files = kept_names(stay, paths), library_files(stay)
-            forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
-            self.late_libraries.watch(paths, inserted)
+            self._read_libraries_again(paths, inserted)
         self._out, self._is_back = self._out | paths, False
 
-
-def newest(path: str) -> gdb.Objfile:
-    """Return the object file of a path that GDB has read last."""
-    return [objfile for objfile in gdb.objfiles() if path_of(objfile) == path][-1]
+    def _read_libraries_again(
+        self, without: frozenset[str], inserted: bool, after: Optional[Callable[[], None]] = None
+    ) -> None:
+        """Let GDB forget libraries, and read all but some again, after something else; scripts run the first time."""
+        loaded = [objfile for objfile in gdb.objfiles() if is_from_file(objfile) and objfile.owner is None]
+        self._kernel_library = kernel_library() or self._kernel_library
+        stay = [objfile for objfile in loaded if path_in_target(objfile) not in without]
+        keep, files = kept_names(stay, without), library_files(stay)
+        forget_libraries(keep, files, self._kernel_library, inserted or always_inserted(), after)
+        self.late_libraries.watch(without, inserted)
 
 
 def first_in_common(old: tuple[LoadedSymbols, ...], wanted: tuple[LoadedSymbols, ...]) -> int:
@@ -315,12 +355,6 @@ def first_in_common(old: tuple[LoadedSymbols, ...], wanted: tuple[LoadedSymbols,
 def is_from_file(objfile: gdb.Objfile) -> bool:
     """Whether GDB has read it from a file, and not from memory; GDB 12 does not tell, and names what is from memory."""
     return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
-
-
-def code_of(path: str) -> int:
-    """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
-    with ElfFile(path) as file:
-        return next(section.address for section in file.sections if section.flags & SHF_EXECINSTR)
 
 
 def always_inserted() -> bool:

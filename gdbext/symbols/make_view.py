@@ -10,31 +10,54 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Optional
 
-from pieglobalsfind.elf.file import SECTION_HEADER_SIZE, SHF_ALLOC, SHF_EXECINSTR, ElfFile, Section
+from pieglobalsfind.elf.file import (
+    HEADER_SIZE,
+    SECTION_HEADER_SIZE,
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    SHF_TLS,
+    SHF_WRITE,
+    SHT_NOBITS,
+    ElfFile,
+    Section,
+)
 from pieglobalsfind.errors import ObjectFileError
 
 DT_NULL, DT_SYMBOLIC = 0, 16
-SHT_DYNAMIC = 6
+SHT_PROGBITS, SHT_STRTAB, SHT_DYNAMIC = 1, 3, 6
 MERGE_TIMEOUT = 120  # seconds
 
 _DYNAMIC = struct.Struct("<qQ")  # System V gABI, chapter 5
 _FLAGS_OFFSET = 8  # of sh_flags in a section header
+_OFFSETS, _COUNTS = 32, 56  # of e_phoff and of e_phnum in the ELF header
+PIECE = 1 << 24  # bytes that are copied at once
+_SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
-def make(path: str, debug_path: str, view: str) -> None:
-    """Write the view beside its place and move it there, so that two debuggers never see half a file."""
-    descriptor, partial = tempfile.mkstemp(dir=os.path.dirname(view), prefix="partial-")
+def make(path: str, debug_path: str, view: str, anchor: str) -> None:
+    """Write the view and its anchor; the view comes last to its place, so that it is never there alone."""
+    with new_file(view) as made:
+        if debug_path:
+            merge(path, debug_path, made)
+        else:
+            shutil.copyfile(path, made)
+        change(made)
+        with new_file(anchor) as bare:
+            write_anchor(made, bare)
+
+
+@contextmanager
+def new_file(place: str) -> Iterator[str]:
+    """Give a file to write inside, which then moves to its place: two debuggers never see half a file."""
+    descriptor, partial = tempfile.mkstemp(dir=os.path.dirname(place), prefix="partial-")
     os.close(descriptor)
     try:
-        if debug_path:
-            merge(path, debug_path, partial)
-        else:
-            shutil.copyfile(path, partial)
-        change(partial)
-        os.replace(partial, view)
+        yield partial
+        os.replace(partial, place)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(partial)
@@ -76,3 +99,31 @@ def _spare_entry(elf: ElfFile, section: Section) -> Optional[int]:
         if tag in (DT_NULL, DT_SYMBOLIC):
             return section.offset + at if tag == DT_NULL else None
     return None
+
+
+def write_anchor(view: str, anchor: str) -> None:
+    """Write the sections of a view that are in memory, as bare bytes: no symbols, no notes, no debug information."""
+    with ElfFile(view) as elf, open(anchor, "r+b") as file:
+        kept = [section for section in elf.sections if section.flags & SHF_ALLOC]
+        end = max((section.offset + section.size for section in kept if section.type != SHT_NOBITS), default=0)
+        end = -(-max(end, HEADER_SIZE) // 8) * 8
+        names = b"\0" + b"".join(section.name.encode() + b"\0" for section in kept) + b".shstrtab\0"
+        for start in range(0, end, PIECE):
+            file.write(elf.read(start, min(PIECE, end - start, elf.size - start)))
+        file.seek(end)
+        file.write(bytes(SECTION_HEADER_SIZE))
+        name = 1
+        for section in kept:
+            kind = SHT_NOBITS if section.type == SHT_NOBITS else SHT_PROGBITS
+            flags = section.flags & (SHF_WRITE | SHF_ALLOC | SHF_EXECINSTR | SHF_TLS)
+            place = section.address, section.offset, section.size
+            file.write(_SECTION.pack(name, kind, flags, *place, 0, 0, section.align, 0))
+            name += len(section.name.encode()) + 1
+        count = len(kept) + 2
+        strings = end + count * SECTION_HEADER_SIZE
+        file.write(_SECTION.pack(name, SHT_STRTAB, 0, 0, strings, len(names), 0, 0, 1, 0))
+        file.write(names)
+        file.seek(_OFFSETS)
+        file.write(struct.pack("<QQ", 0, end))
+        file.seek(_COUNTS)  # no program headers
+        file.write(struct.pack("<HHHH", 0, SECTION_HEADER_SIZE, count, count - 1))

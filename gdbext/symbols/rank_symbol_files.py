@@ -28,12 +28,14 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
-    `is_main`: in place of the main program's own, which GDB looks into before all others.
+    `is_main`: in place of the main program's own, which GDB looks into before all others. `anchor`: the file's anchor
+    (anchors.py), "" if it can have none.
     """
 
     path: str
     bias: int
     is_main: bool = False
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,32 @@ class WantedSymbols:
                     continue
                 self._objects[view.path] = elf_object.path
                 if not self._is_there(elf_object, file, view):
-                    wanted.append(self._as_main(elf_object, file, view))
+                    wanted.append(self._anchored(elf_object, file, self._as_main(elf_object, file, view)))
                 if rank is not None and runs_original(moment.rank(rank), elf_object):
                     # After the rank's own: GDB takes a static variable of the first file that has one of the name.
                     plain = LoadedSymbols(file, elf_object.load_bias)
                     original = self._view(moment, elf_object, rank, plain, of_original=True)
                     wanted += [] if isinstance(original, Absent) else [original]
         return tuple(wanted), tuple(failures)
+
+    def places(self, moment: ProcessView, rank: Optional[int]) -> tuple[LoadedSymbols, ...]:
+        """Return where the files lie in a rank, without making any for it."""
+        places = []
+        for elf_object in copied(moment):
+            bias, file = bias_of(moment, elf_object, rank), self._file(moment, elf_object)
+            if isinstance(file, str) and bias is not None:
+                places.append(self._anchored(elf_object, file, LoadedSymbols(file, bias)))
+        return tuple(places)
+
+    def _anchored(self, elf_object: Object, file: str, view: LoadedSymbols) -> LoadedSymbols:
+        """With its anchor, which only views have: other files have no debug information."""
+        if file == elf_object.path or view.is_main:
+            return view
+        from gdbext.symbols.views import anchor_of
+
+        anchor = anchor_of(file)
+        self._objects[anchor] = elf_object.path
+        return replace(view, anchor=anchor)
 
     def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
         """Whether GDB has it as the main program already: at one address a second one answers, too."""

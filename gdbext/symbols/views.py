@@ -21,7 +21,7 @@ from pieglobalsfind.cache.path import cache_folder
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
-FORM = 1  # changes whenever the same file would give another view
+FORM = 2  # changes whenever the same file would give another view
 DEBUG_SECTIONS = (".debug_info", ".zdebug_info", ".gnu_debugaltlink")
 
 
@@ -65,9 +65,14 @@ def _kept(name: str, path: str, debug_path: str) -> str:
         from gdbext.symbols.make_view import make
 
         private_directory(os.path.dirname(view))
-        make(path, debug_path, view)
+        make(path, debug_path, view, anchor_of(view))
         view_cache.remove_unused(views)
     return view
+
+
+def anchor_of(view: str) -> str:
+    """The view's anchor (anchors.py), made with it."""
+    return f"{view}.anchor"
 
 
 def utf8_name(name: str) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from typing import Optional
 
 import gdb
 
@@ -64,10 +65,17 @@ def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
                 execute(f"remove-symbol-file {quoted(path)}")
 
 
-def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, inserted: bool) -> None:
+def forget_libraries(
+    keep: frozenset[str],
+    files: tuple[str, ...],
+    kernel: str,
+    inserted: bool,
+    between: Optional[Callable[[], None]] = None,
+) -> None:
     """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
 
-    GDB does not read their `files` again.
+    GDB does not read their `files` again. `between` is called while GDB has no library's symbols,
+    and no scripts of libraries run then.
 
     Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
     inside a breakpoint's stop method, for instance) they are taken out before.
@@ -76,8 +84,10 @@ def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, 
     with taken_out() if inserted else nullcontext():
         with kept_in_memory(files):
             execute("nosharedlibrary")
+            if between is not None:
+                between()
             if pattern:
-                execute(f"sharedlibrary {pattern}")
+                execute(f"{WITHOUT_SCRIPTS if between is not None else ''} sharedlibrary {pattern}")
         if kernel:
             with suppress(DebuggerError):  # GDB refuses where it has no program (GDB 18 reads libraries all the same)
                 execute(f"add-symbol-file-from-memory {kernel}")
