@@ -101,7 +101,7 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    return _merged(members, read_together(members, way, lambda job, _: process_of(job, pictures), True, handed))
+    return _merged(members, read_together(members, way, lambda job, _: process_of(job, pictures), True, True, handed))
 
 
 def read_waits(members: Members, way: Way) -> Findings:
@@ -113,7 +113,7 @@ def read_waits(members: Members, way: Way) -> Findings:
         job = replace(raw, table=of_world(raw.table, groups))
         return ReadProcess(raw, Findings(report=replace(bare_report(job), communicators=groups)))
 
-    return _merged(members, read_together(members, way, of_process))
+    return _merged(members, read_together(members, way, of_process, with_requests=True))
 
 
 def bare_report(job: Job) -> Report:

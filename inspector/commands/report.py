@@ -58,7 +58,8 @@ def _run_report(options: argparse.Namespace) -> int:
         report = whole_job.finished(findings, members.name, members.count)
     else:
         read = functools.partial(whole_job.read_one, pictures=bool(options.html))
-        findings, report = read_target(options.target, options.exe, way_of(options), read, with_data=True)
+        way = way_of(options)
+        findings, report = read_target(options.target, options.exe, way, read, with_data=True, with_requests=True)
     return show_report(findings, report, options)
 
 

@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
         way_of(options),
         lambda job: (job, PARTS[options.command](job, options)),
         is_whole=lambda read: True,
+        with_requests=options.command == "ranks",
     )
     for complaint in shown.complaints:
         print_error("inspector", complaint)

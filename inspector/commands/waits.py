@@ -58,7 +58,12 @@ def run(options: argparse.Namespace) -> int:
         subject, waits = read_members(members, way_of(options))
     else:
         job, (subject, waits) = read_target(
-            options.target, options.exe, way_of(options), read_process, is_whole=lambda read: True
+            options.target,
+            options.exe,
+            way_of(options),
+            read_process,
+            is_whole=lambda read: True,
+            with_requests=True,
         )
         say_warnings(job)
     return _print(subject, waits, options)
@@ -107,7 +112,7 @@ def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     """Of all processes of a job together; a rank's wait comes from the process where it is."""
-    read = read_each(members, way, lambda job, _: read_one(job))
+    read = read_each(members, way, lambda job, _: read_one(job), with_requests=True)
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
     groups = {number: ranks for _, ranks_there in read for number, ranks in ranks_there.items()}

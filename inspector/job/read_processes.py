@@ -36,15 +36,23 @@ Read = Union[Value, RanklensError]  # what was read of a process, or why it coul
 
 
 def read_each(
-    members: Members, way: Way, read: Callable[[Job, JobMember], Value], with_data: bool = False
+    members: Members,
+    way: Way,
+    read: Callable[[Job, JobMember], Value],
+    with_data: bool = False,
+    with_requests: bool = False,
 ) -> list[Value]:
     """What `read` makes of every process; raises `RanklensError` if none can be read.
 
-    `read` may be called several times for each. `with_data`: it reads globals.
+    `read` may be called several times for each. `with_data`: it reads globals, `with_requests`: what ranks wait for.
     """
     results: list[Value] = []
     warnings: list[str] = []
-    for member, value in read_together(members, way, lambda job, member: (job, read(job, member)), with_data):
+
+    def with_job(job: Job, member: JobMember) -> tuple[Job, Value]:
+        return job, read(job, member)
+
+    for member, value in read_together(members, way, with_job, with_data, with_requests):
         if isinstance(value, RanklensError):
             print_error("inspector", member.saying(value.sentence))
             continue
@@ -63,6 +71,7 @@ def read_together(
     way: Way,
     read: Callable[[Job, JobMember], Value],
     with_data: bool = False,
+    with_requests: bool = False,
     handed: Optional[Mapping[bytes, Variables]] = None,
 ) -> list[tuple[JobMember, Read[Value]]]:
     """What `read` makes of each process: at one moment, unless the way is to stop none, or they are in files."""
@@ -81,7 +90,7 @@ def read_together(
         with _frozen(members.name, [target for _, target in live]) as frozen:
             together = {member: read_one(target, member) for (member, _), target in zip(live, frozen)}
     elif live and not way.nonblocking:
-        together = _paused(live, read_one, with_data)
+        together = _paused(live, read_one, with_data, with_requests)
     for member, target in opened:
         if member not in together:
             together[member] = target if isinstance(target, RanklensError) else read_one(target, member)
@@ -96,13 +105,16 @@ def _opened(member: JobMember) -> Union[Target, RanklensError]:
 
 
 def _paused(
-    live: Sequence[tuple[JobMember, LiveTarget]], read_one: Callable[[Target, JobMember], Read[Value]], with_data: bool
+    live: Sequence[tuple[JobMember, LiveTarget]],
+    read_one: Callable[[Target, JobMember], Read[Value]],
+    with_data: bool,
+    with_requests: bool,
 ) -> dict[JobMember, Read[Value]]:
     """What was read of those that could be stopped; without the others."""
     together: dict[JobMember, Read[Value]] = {}
     planned: list[tuple[JobMember, ProcessPlan]] = []
     for member, target in live:
-        plan = _plan_or_why(target, with_data)
+        plan = _plan_or_why(target, with_data, with_requests)
         if isinstance(plan, RanklensError):
             together[member] = plan
         else:
@@ -119,9 +131,9 @@ def _paused(
     return together
 
 
-def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[ProcessPlan, RanklensError]:
+def _plan_or_why(target: LiveTarget, with_data: bool, with_requests: bool) -> Union[ProcessPlan, RanklensError]:
     try:
-        return plan_for(target, with_data)
+        return plan_for(target, with_data, with_requests)
     except RanklensError as error:
         return error
 

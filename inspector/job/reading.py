@@ -67,17 +67,18 @@ def read_target(
     read: Callable[[Job], Value],
     with_data: bool = False,
     is_whole: Optional[Callable[[Value], bool]] = None,
+    with_requests: bool = False,
 ) -> Value:
     """What `read` makes of a PID, or of a file of one.
 
-    `with_data`: it reads globals. `is_whole` says whether what was read of a process with a registry, without stopping
-    it, is all there is; None: it may be of different moments. `read` may be called several times. Raises
-    `RanklensError` with a sentence for the user.
+    `with_data`: it reads globals, `with_requests`: what ranks wait for. `is_whole` says whether what was read of a
+    process with a registry, without stopping it, is all there is; None: it may be of different moments. `read` may be
+    called several times. Raises `RanklensError` with a sentence for the user.
     """
     with progress.shown():
         if way.freeze:
             return _frozen(what, exe, read)
-        return read_quietly(what, exe, way, read, with_data, is_whole)
+        return read_quietly(what, exe, way, read, with_data, is_whole, with_requests)
 
 
 def read_quietly(
@@ -87,6 +88,7 @@ def read_quietly(
     read: Callable[[Job], Value],
     with_data: bool = False,
     is_whole: Optional[Callable[[Value], bool]] = None,
+    with_requests: bool = False,
 ) -> Value:
     """`read_target`, but for `--freeze`, where something else has the terminal."""
     target = open_named(what, exe)
@@ -98,7 +100,7 @@ def read_quietly(
             value = _running(job, read)
             if is_whole(value):
                 return value
-    return _paused(target, read, with_data)
+    return _paused(target, read, with_data, with_requests)
 
 
 def _running(job: Job, read: Callable[[Job], Value]) -> Value:
@@ -127,9 +129,9 @@ def _may_have_registry(target: LiveTarget) -> bool:
         return True  # its reader says what is wrong
 
 
-def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -> Value:
+def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool, with_requests: bool) -> Value:
     try:
-        plan = plan_for(target, with_data)
+        plan = plan_for(target, with_data, with_requests)
         return at_one_moment([plan], with_data, lambda paused: _running(job_of(paused[0]), read))
     except NotStoppableError as error:
         print_error("inspector", f"{error}, {UNPAUSED}")

@@ -63,7 +63,12 @@ def look(pid: int, way: Way, with_values: bool = True) -> Look:
     """Look once, with variables' values or without; raises `RanklensError` if the process can't be read."""
     began, at = time.monotonic(), time.time()
     return read_quietly(
-        str(pid), None, way, lambda job: _look_at(job, pid, began, at, with_values), with_data=with_values
+        str(pid),
+        None,
+        way,
+        lambda job: _look_at(job, pid, began, at, with_values),
+        with_data=with_values,
+        with_requests=True,
     )
 
 

@@ -1,7 +1,8 @@
 """Complete a hook's registry by the runtime's own data.
 
 Takes a target and the table of its registry; gives the table, completed. What the registry says is replaced only where
-AMPI's hook module knows less of a rank's image: it names no swapped globals, and no thread-local variables of copies.
+AMPI's hook module knows less of a rank's image: it names no swapped globals, and of copies no thread-local variables
+for which the system's loader has made no block when a rank begins.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ def completed(target: Target, table: RankTable) -> RankTable:
 
 
 def _lacks_blocks(table: RankTable) -> bool:
-    """Whether ranks have copies of a program with thread-local variables, and no block is known."""
+    """Whether ranks have copies of a program with thread-local variables, and no block of it is known."""
     placements = [placement for rank in table.ranks for placement in rank.placements]
-    has_blocks = any(isinstance(placement, TlsBlock) for placement in placements)
+    with_blocks = {placement.object for placement in placements if isinstance(placement, TlsBlock)}
     copied = {placement.object for placement in placements if isinstance(placement, Rebase)}
-    return not has_blocks and any(
-        elf_object.is_program and elf_object.tls_size and elf_object.index in copied for elf_object in table.objects
+    return None not in with_blocks and any(
+        elf_object.is_program and elf_object.tls_size and elf_object.index in copied - with_blocks
+        for elf_object in table.objects
     )
 
 

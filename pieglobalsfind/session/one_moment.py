@@ -26,7 +26,7 @@ from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.stand_in import RecordedTarget
-from pieglobalsfind.targets.stop_and_copy import Plan, StackPlan, pause
+from pieglobalsfind.targets.stop_and_copy import ListPlan, Plan, StackPlan, pause
 
 Value = TypeVar("Value")
 
@@ -192,8 +192,7 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
     Raises `RanklensError` if it has no ranks, or can't be read.
     """
     table, recorded = _rehearsed(live)
-    if with_requests:
-        rehearse_requests(recorded, table)
+    lists = rehearse_requests(recorded, table) if with_requests else ()
     ranks = [*table.ranks]
     own = {thread.tid for thread in live.threads()}
     elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
@@ -206,7 +205,7 @@ def plan_for(live: LiveTarget, with_data: bool, with_requests: bool = False) -> 
         ranges += held
         untouched += without(start, end, held)
     stacks = tuple(stacks_of(table, ranks))
-    plan = Plan(merged(ranges), stacks, _unsettled(live, table), tuple(untouched), is_scan, is_restless)
+    plan = Plan(merged(ranges), stacks, lists, _unsettled(live, table), tuple(untouched), is_scan, is_restless)
     others = []
     for pid in elsewhere:
         seen = [rank for rank in ranks if rank.address_space == pid]
@@ -236,7 +235,7 @@ def light_plan(table: RankTable, plan: Plan, places: Sequence[Range]) -> Plan:
     for rank in table.ranks:
         if isinstance(rank.context, int) and not (isinstance(rank.stack, Region) and rank.context in rank.stack):
             ranges.append((rank.context, rank.context + CONTEXT_SIZE))
-    return Plan(merged(ranges), tuple(stacks_of(table, table.ranks)), plan.unsettled)
+    return Plan(merged(ranges), tuple(stacks_of(table, table.ranks)), unsettled=plan.unsettled)
 
 
 def _is_alias(rank: Rank) -> bool:
@@ -258,14 +257,18 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
     raise problem
 
 
-def rehearse_requests(recorded: RecordedTarget, table: RankTable) -> None:
-    """Read what ranks wait for, where words lead to that: one pause would have to follow another for each."""
+def rehearse_requests(recorded: RecordedTarget, table: RankTable) -> tuple[ListPlan, ...]:
+    """Read what ranks wait for, where words lead to that: one pause would have to follow another for each.
+
+    Returns lists of requests that have others before long: in the pause they are read again.
+    """
     if table.runtime == SMPI:
         _rehearse_stacks(recorded, table)
     elif table.runtime == AMPI:
-        from pieglobalsfind.decoders.ampi.requests import AmpiRequests  # late: most commands ask for no requests
+        from pieglobalsfind.decoders.ampi.requests import REQUEST_SIZE, AmpiRequests  # late: most ask for no requests
 
-        AmpiRequests(recorded, table).read()
+        return tuple(ListPlan(place, REQUEST_SIZE) for place in AmpiRequests(recorded, table).read())
+    return ()
 
 
 def _rehearse_stacks(recorded: RecordedTarget, table: RankTable) -> None:

@@ -22,13 +22,16 @@ from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import Pause, PausedTarget, Pieces
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, highest, raw_pc_and_stack_pointer, raw_registers
-from pieglobalsfind.targets.scattered_words import ScatteredWords
+from pieglobalsfind.targets.scattered_words import WORD, ScatteredWords
 
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
 LARGEST_COPY = 1 << 30  # bytes
 SMALL_GROWTH, LARGEST_GROWTH = 1 << 16, 1 << 20  # bytes by which stacks may have grown when the process stands still
 NEAR = 1 << 18  # bytes from a stack pointer on that are copied of a stack that no plan knows
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+MOST_LISTED = 1 << 20  # pointers in all lists together
+MOST_APART = 1 << 14  # objects of all lists that are copied one by one: each takes the kernel a part of a microsecond
+NEAR_OBJECTS = 1 << 13  # bytes from a list's first object to its last that are copied in one piece
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
 
 
@@ -46,6 +49,17 @@ class StackPlan:
 
 
 @dataclass(frozen=True)
+class ListPlan:
+    """A list of pointers of which the objects are copied that it has when the process stands still, `size` bytes each.
+
+    At `place` is the word that leads to the list, and after it the word that leads to the list's end.
+    """
+
+    place: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it.
 
@@ -56,6 +70,7 @@ class Plan:
 
     ranges: tuple[Range, ...] = ()
     stacks: tuple[StackPlan, ...] = ()
+    lists: tuple[ListPlan, ...] = ()
     unsettled: tuple[Range, ...] = ()
     untouched: tuple[Range, ...] = ()
     other_stacks: bool = False
@@ -170,8 +185,11 @@ class _Copier:
         begins = [self._begin_of(at, pointer) for at, pointer in enumerate(self._words)]
         self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
         self._first_stack = 2 * len(plan.ranges)
+        self._list_words = ScatteredWords(live, [each.place + at for each in plan.lists for at in (0, 8)])
         self.size = sum(self._vectors[1::2])
-        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH))
+        listed = sum(self._listed()[1::2])
+        self._room = room.of(min(self.size, LARGEST_COPY) + min(self.size // 4 + SMALL_GROWTH, LARGEST_GROWTH) + listed)
+        self._copied = self._vectors
         self._registers: list[tuple[int, Optional[bytes]]] = []
         self._lost: list[int] = []
 
@@ -187,11 +205,12 @@ class _Copier:
     def copy(self) -> None:
         self._maps_then = self.live.maps() if self.plan.with_maps else None
         self._follow_ranks()
-        self._follow_threads()
-        total = sum(self._vectors[1::2])
+        others = self._follow_threads()
+        self._copied = self._vectors + others + self._listed()
+        total = sum(self._copied[1::2])
         if total > len(self._room):
             self._room = _room(min(total, LARGEST_COPY))
-        self._lost = self.live.copy_into(self._room, self._vectors)
+        self._lost = self.live.copy_into(self._room, self._copied)
 
     def _follow_ranks(self) -> None:
         """Take each stack from where it begins now."""
@@ -202,8 +221,9 @@ class _Copier:
                     self._begin(at, self._begin_of(at, now))
             self._words = words
 
-    def _follow_threads(self) -> None:
-        """Take the stacks on which threads are from their stack pointers, if these are lower."""
+    def _follow_threads(self) -> array.array[int]:
+        """Take the stacks on which threads are from their stack pointers, if these are lower; return other stacks."""
+        others = []
         for _, raw in self._registers:
             pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
             at = bisect_right(self._starts, pointer) - 1
@@ -211,14 +231,36 @@ class _Copier:
                 planned = self._vectors[self._first_stack + 2 * at]
                 self._begin(at, min(planned, max(self._starts[at], pointer - BELOW) & -8))
             elif self._other_stacks and pointer:
-                self._take_other_stack(pointer)
+                others += self._other_stack(pointer)
+        return _vectors(others)
 
-    def _take_other_stack(self, pointer: int) -> None:
-        """Take what a thread has last put on a stack that no plan knows."""
+    def _other_stack(self, pointer: int) -> list[Range]:
+        """What a thread has last put on a stack that no plan knows."""
         mapping = mapping_at(self._maps, pointer)
-        if mapping is not None and mapping.writable:
-            begin = max(mapping.start, pointer - BELOW) & -8
-            self._vectors.extend((begin, min(mapping.end, pointer + NEAR) - begin))
+        if mapping is None or not mapping.writable:
+            return []
+        return [(max(mapping.start, pointer - BELOW) & -8, min(mapping.end, pointer + NEAR))]
+
+    def _listed(self) -> array.array[int]:
+        """The lists as they are now, and the objects that they have."""
+        words = iter(self._list_words.read())
+        lists, left = [], MOST_LISTED
+        for planned, begin, end in zip(self.plan.lists, words, words):
+            if 0 < end - begin <= WORD * left and (begin | end) % WORD == 0:
+                left -= (end - begin) // WORD
+                lists.append((begin, end, planned.size))
+        contents = self.live.read_many([(begin, end - begin) for begin, end, _ in lists]) if lists else []
+        ranges, left = [], MOST_APART
+        for (begin, end, size), content in zip(lists, contents):
+            pointers = {*array.array("Q", content or b"")} - {0}
+            first, last = (min(pointers), max(pointers)) if pointers else (0, 0)
+            ranges.append((begin, end))
+            if last - first <= NEAR_OBJECTS:
+                ranges += [(first, last + size)] if pointers else []
+            elif len(pointers) <= left:
+                left -= len(pointers)
+                ranges += [(pointer, pointer + size) for pointer in pointers]
+        return _vectors(ranges)
 
     def _begin_of(self, at: int, pointer: int) -> int:
         """Where the part in use of a stack begins, by the word that leads into it."""
@@ -242,7 +284,7 @@ class _Copier:
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
         at, lost = 0, set(self._lost)
-        for index, (address, size) in enumerate(zip(self._vectors[::2], self._vectors[1::2])):
+        for index, (address, size) in enumerate(zip(self._copied[::2], self._copied[1::2])):
             if index not in lost:
                 yield address, self._room[at : at + size]
             at += size

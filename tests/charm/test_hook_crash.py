@@ -42,10 +42,12 @@ __attribute__((noinline)) int middle(const char *how) {
   return crash(how, 0) + 1;                    /* middle */
 }
 int main(int count, char **words) {
+  int me; /* `rank` is one for all ranks where globals are not privatized */
   MPI_Init(&count, &words);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  rank = me;
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 2) printf("%d\n", middle(words[1])); /* main */
+  if (me == 2) printf("%d\n", middle(words[1])); /* main */
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
   return 0;

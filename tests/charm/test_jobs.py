@@ -22,7 +22,7 @@ from tests.support.gdb.session import Session
 from tests.support.running import BIN, StartJob
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
-BY_MPIEXEC = ("++mpiexec", "++remote-shell", "mpiexec")
+BY_MPIEXEC = ("++mpiexec", "++remote-shell", "mpiexec.mpich")  # Open MPI's refuses root
 # What stands for ssh leaves the processes to themselves: nothing above them is charmrun.
 BY_SHELL = ("++nodelist", "nodes", "++remote-shell", "./shell")
 RANKS = (6, 4)

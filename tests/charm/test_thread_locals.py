@@ -24,6 +24,8 @@ CASES = {
     "pie and tls in Fortran": ("pie", "f90", BOTH),  # one for all: its compiler takes the block that libc makes
     "pip": ("pip", "c", ()),
     "fs": ("fs", "c", ()),
+    "pip with the hook": ("pip", "c", ()),
+    "fs with the hook": ("fs", "c", ()),
 }
 KINDS = ("live", "core")
 
@@ -36,7 +38,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         build_fortran(folder)
     else:
         source = SOURCES["c"].replace("PRIVATE int g_rank", "__thread long before = 7; __thread int g_rank")
-        build(folder, method, language, source=source, more=options)
+        build(folder, method, language, "hook" in request.param, source, more=options)
     with running(folder) as up:
         yield up
 

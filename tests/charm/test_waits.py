@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from inspector.job.job import job_of, with_waits
+from pieglobalsfind.session.one_moment import at_one_moment, plan_for
+from pieglobalsfind.targets.live import LiveTarget
 from tests.support.charm.jobs import AMPICC, COPIES, RANKS, WORKERS, build, wait_until_asleep
 from tests.support.debuggers import find_gdb
 from tests.support.gdb.session import Session
@@ -168,6 +171,37 @@ int main(int count, char **words) {
   return 0;
 }
 """
+# Each rank exchanges messages with its near neighbours for ever, now in MPI_COMM_WORLD, now among the ranks of its
+# parity, which are numbered the other way round. A message's tag says which of these it is, and how far away the other
+# is. Each turn has another number of requests, sometimes more than AMPI keeps room for in a rank.
+NEIGHBOURS = r"""
+#include <mpi.h>
+#include <stdio.h>
+enum { MOST = 45 };
+static int words[2 * MOST];
+int main(int count, char **arguments) {
+  int me, size;
+  MPI_Comm part;
+  MPI_Request requests[2 * MOST];
+  MPI_Init(&count, &arguments);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &part);
+  if (me == 0) printf("begins\n"), fflush(stdout);
+  for (int turn = 0;; turn++) {
+    MPI_Comm comm = turn % 2 ? part : MPI_COMM_WORLD;
+    int messages = 1 + turn * 7 % MOST;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < messages; i++) {
+      int far = 1 + i % 3, tag = 10 * (turn % 2) + far;
+      MPI_Irecv(&words[i], 1, MPI_INT, (me + far) % size, tag, comm, &requests[i]);
+      MPI_Isend(&words[MOST + i], 1, MPI_INT, (me + 3 * size - far) % size, tag, comm, &requests[messages + i]);
+    }
+    MPI_Waitall(2 * messages, requests, MPI_STATUSES_IGNORE);
+  }
+}
+"""
+LOOKS = 100
 # With and without the hook module.
 DEADLOCKS = [(method, with_hook) for method in COPIES for with_hook in (False, True)] + [("none", False)]
 
@@ -313,3 +347,35 @@ def test_ranks_that_exchange_messages(tmp_path: Path, monkeypatch: pytest.Monkey
         found = [asked("waits", pid) for _ in range(10)]
     assert [one["cycles"] for one in found] == [[]] * 10
     assert not any(one["standstill"] for one in found)
+
+
+@pytest.mark.parametrize("ranks", [2, 16])
+def test_peers_of_ranks_that_never_wait_long(ranks: int, tmp_path: Path) -> None:
+    """At each look all have a peer, and none has a wrong one: a rank's requests are others at each moment."""
+    build(tmp_path, "none", "c", source=NEIGHBOURS)
+    command = ["./prog", f"+vp{ranks}", *WORKERS]
+    waits = 0
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and any(line.startswith("begins") for line in process.stdout)
+            live = LiveTarget(process.pid)
+            for _ in range(LOOKS):
+                plan = plan_for(live, False, with_requests=True)
+                job = at_one_moment([plan], False, lambda paused: with_waits(job_of(paused[0])))
+                for rank in job.table.ranks:
+                    if rank.waiting is not None:
+                        first = rank.waiting
+                        assert (first.unknown, first.in_world) == ("", True), f"{rank.rank}, {rank.state}: {first}"
+                        for tag, peer in [(first.tag, first.peer), *((each.tag, each.peer) for each in first.others)]:
+                            assert peer == neighbour(rank.rank, tag, ranks)
+                            waits += 1
+        finally:
+            process.kill()
+    assert waits > LOOKS
+
+
+def neighbour(rank: int, tag: int, ranks: int) -> int:
+    """Of which rank a message of NEIGHBOURS is, by its tag."""
+    if tag < 10:
+        return (rank + tag) % ranks
+    return (rank - 2 * (tag - 10)) % ranks

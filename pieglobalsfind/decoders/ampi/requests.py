@@ -70,6 +70,7 @@ class AmpiRequests:
         self._target = target
         self._table = table
         self._addresses: dict[int, int] = {}  # of the ranks' ampiParents
+        self._lists: list[int] = []  # where their lists of requests lie
         self._communicators: dict[int, Members] = {}  # of ranks that wait in another than MPI_COMM_WORLD
 
     def waiting(self, rank: Rank, call: str) -> Optional[Waiting]:
@@ -98,21 +99,28 @@ class AmpiRequests:
 
     def _in_world(self, rank: int, request: AmpiRequest) -> Optional[AmpiRequest]:
         """The request with the other's number in MPI_COMM_WORLD; None if that is not known."""
-        if request.other is None or request.other < 0 or request.communicator == AMPI.world:
-            return request
-        if request.communicator == AMPI.own:
-            return replace(request, other=rank)
+        if _needs_members(request):
+            other, members = request.other or 0, self._members_of(rank).get(request.communicator, ())
+            return replace(request, other=members[other]) if other < len(members) else None
+        is_own = request.communicator == AMPI.own and request.other is not None and request.other >= 0
+        return replace(request, other=rank) if is_own else request
+
+    def _members_of(self, rank: int) -> Members:
+        """The members of a rank's communicators."""
         if rank not in self._communicators:
             parent = self._addresses[rank]
             self._communicators[rank] = communicators_of(self._target, parent, self._table.rank_count)
-        members = self._communicators[rank].get(request.communicator, ())
-        return replace(request, other=members[request.other]) if request.other < len(members) else None
+        return self._communicators[rank]
 
-    def read(self) -> None:
-        """Read all that `waiting` needs."""
-        for rank, requests in self._blocked.items():
-            for request in requests:
-                self._in_world(rank, request)
+    def read(self) -> tuple[int, ...]:
+        """Read all that `waiting` needs; return where the lists of requests lie, as they have others before long.
+
+        If any rank waits in another communicator than MPI_COMM_WORLD, others may at the next moment.
+        """
+        if any(_needs_members(request) for requests in self._blocked.values() for request in requests):
+            for rank in self._addresses:
+                self._members_of(rank)
+        return tuple(self._lists)
 
     @cached_property
     def _blocked(self) -> Mapping[int, list[AmpiRequest]]:
@@ -127,6 +135,7 @@ class AmpiRequests:
         at = next((at for words in parents.values() for at in self._places(words, classes)), None)
         if at is None:
             return {}
+        self._lists = [self._addresses[rank] + 8 * at for rank in parents]
         return {rank: self._requests(words[at : at + 3], classes) or [] for rank, words in parents.items()}
 
     def _parents(self, loader: Loader) -> dict[int, tuple[int, ...]]:
@@ -174,6 +183,12 @@ class AmpiRequests:
                     AmpiRequest(other if is_message else None, tag, communicator, name != RECEIVE, is_complete)
                 )
         return requests if numbered else None
+
+
+def _needs_members(request: AmpiRequest) -> bool:
+    """Whether it names the other by a number of a communicator that the program has made."""
+    is_named = request.other is not None and request.other >= 0
+    return is_named and request.communicator not in (AMPI.world, AMPI.own)
 
 
 def _awaited(request: AmpiRequest) -> Awaited:

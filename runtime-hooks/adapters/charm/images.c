@@ -167,6 +167,45 @@ struct copies images_of(int rank, uint64_t start, uint64_t end) {
     return (struct copies){0};
 }
 
+/*
+ * Where this kernel thread has an object's thread-local variables; 0 if the system's loader has made no block yet. It
+ * has made those of static storage, but says where only when they are asked for.
+ */
+static uint64_t loaders_tls_block(const struct link_map *link, const struct object *object) {
+    void *block = NULL;
+    size_t module = 0;
+    dlinfo((void *)link, RTLD_DI_TLS_DATA, &block);
+    if (!block && object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS &&
+        !dlinfo((void *)link, RTLD_DI_TLS_MODID, &module))
+        return module ? tls_block(module) : 0;
+    return (uintptr_t)block;
+}
+
+/* Which blocks a rank uses depends on the kernel thread that runs it, if there are several. */
+static void add_loaders_tls_blocks(int rank) {
+    if (rank >= handle_count || CmiMyNodeSize() > 1)
+        return;
+    const struct link_map *handle = handles[rank], *link = in_namespaces ? first_of(handle) : handle;
+    for (; link; link = in_namespaces ? link->l_next : NULL) {
+        struct object object;
+        if (is_common(link->l_addr) || !object_at(&object, link->l_name, link->l_addr) || !object.tls_size)
+            continue;
+        if (link == handle)
+            object.path = originals.items[0].path;
+        int index = original_of(&object);
+        uint64_t block = loaders_tls_block(link, &object);
+        if (index >= 0 && block)
+            rank_hooks_add_tls_block(&(struct rank_debug_tls_block){
+                .rank = rank,
+                .object = (uint32_t)index,
+                .kind = RANK_DEBUG_TLS_BLOCK,
+                .level = RANK_DEBUG_TLS_LEVEL_RANK,
+                .address = block,
+                .size = object.tls_size,
+            });
+    }
+}
+
 void images_add(int rank, const struct copies *copies, uint64_t pointer) {
     for (int i = 0; i < originals.count; i++)
         if (copies->bases[i]) {
@@ -174,6 +213,7 @@ void images_add(int rank, const struct copies *copies, uint64_t pointer) {
             if (handle_count && !in_namespaces) /* each namespace has an instance of its own */
                 unique_describe(&originals.items[i], (uint32_t)i, rank, copies->bases[i]);
         }
+    add_loaders_tls_blocks(rank);
     uint64_t size, alignment;
     if (pointer && images_tls_block(&size, &alignment))
         rank_hooks_add_tls_block(&(struct rank_debug_tls_block){

@@ -37,8 +37,8 @@ struct copies images_of(int rank, uint64_t start, uint64_t end);
 /* Bytes of a rank's block of thread-local variables and their alignment (tls), else false. */
 bool images_tls_block(uint64_t *size, uint64_t *alignment);
 
-/* Adds a rank's copies, where these share variables, and its TLS block to the registry (between begin and commit);
- * `pointer` is 0 without one. */
+/* Adds a rank's copies, where these share variables, and its TLS blocks to the registry (between begin and commit, on
+ * the kernel thread that runs it); `pointer` is 0 without a thread pointer of its own. */
 void images_add(int rank, const struct copies *copies, uint64_t pointer);
 
 /* The end of the last copy, or `start` if there is none after it. */

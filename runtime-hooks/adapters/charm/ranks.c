@@ -43,7 +43,7 @@ bool ranks_prepare(int count) {
         .segments = MOST_OBJECTS * 16,
         .ranks = ranks,
         .copies = ranks * MOST_OBJECTS,
-        .tls_blocks = ranks,
+        .tls_blocks = ranks * MOST_OBJECTS,
         .redirections = ranks < 4096 ? ranks * 4096 : 1 << 24,
         .context_registers = 16,
         .kept = ranks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
@@ -10,9 +11,10 @@ from typing import Optional
 import pytest
 
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.decoders.ampi.requests import AmpiRequests
+from pieglobalsfind.decoders.ampi.requests import REQUEST_SIZE, AmpiRequests
 from pieglobalsfind.model import Awaited, Waiting
-from tests.support.fabricate.ampi import PARENTS, PART, WORLD, Job, Request
+from pieglobalsfind.ranges import Range, merged, range_at
+from tests.support.fabricate.ampi import PARENTS, PART, RANKS, WORLD, Job, Request
 from tests.support.fabricate.memory import Mapped
 
 OWN = 1_000_001
@@ -100,6 +102,30 @@ def test_members_of_a_communicator(tmp_path: Path) -> None:
 def test_damaged_communicators(tmp_path: Path, patch: tuple[int, bytes]) -> None:
     sound = replace(job(Request(0, 5, PART)), part=(3, 1))
     assert waiting(sound, tmp_path, 1, "MPI_Recv", patch) == Waiting("MPI_Recv", 0, 5, PART, is_sent=False)
+
+
+def test_what_a_rehearsal_reads_is_enough_a_moment_later(tmp_path: Path) -> None:
+    """By then another rank waits in the communicator. Lists of requests are read again, with the requests in them."""
+    before = replace(job(Request(0, 5, PART)), part=(3, 1)).target(tmp_path)
+    lists = AmpiRequests(before, decode(before)).read()
+    assert len(lists) == RANKS
+    after = Job("pie", has_tables=True, running=3, requests={2: (Request(1, 6, PART),)}, part=(3, 1)).target(tmp_path)
+    table = decode(after)
+    planned = [*before.reads]
+    for place in lists:
+        begin, end = struct.unpack("<2Q", after.read(place, 16))
+        requests = struct.unpack(f"<{(end - begin) // 8}Q", after.read(begin, end - begin))
+        planned += [(begin, end - begin), *((request, REQUEST_SIZE) for request in requests if request)]
+    after.reads.clear()
+    expected = Waiting("MPI_Recv", 1, 6, PART, True, is_sent=False)
+    assert AmpiRequests(after, table).waiting(table.ranks[2], "MPI_Recv") == expected
+    copied = merged((start, start + size) for start, size in planned)
+    assert [read for read in after.reads if not is_within(read, copied)] == []
+
+
+def is_within(read: tuple[int, int], copied: Sequence[Range]) -> bool:
+    copied_range = range_at(copied, read[0])
+    return copied_range is not None and sum(read) <= copied_range[1]
 
 
 def test_a_stripped_program(tmp_path: Path) -> None:

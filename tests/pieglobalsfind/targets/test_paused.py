@@ -17,7 +17,7 @@ from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.ptrace import Standstill
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 from pieglobalsfind.targets.stand_in import RecordedTarget
-from pieglobalsfind.targets.stop_and_copy import BELOW, Plan, StackPlan, pause
+from pieglobalsfind.targets.stop_and_copy import BELOW, ListPlan, Plan, StackPlan, pause
 from tests.support.running import StartJob
 
 PAGE = mmap.PAGESIZE
@@ -131,6 +131,40 @@ def test_a_stack_that_changes_after_the_plan(
     assert target.read(start + PAGE - 1024, 1024) == b"\1" * 1024
     with pytest.raises(MemoryUnreadable):
         target.read(pointer + moved - BELOW - 8, 8)
+
+
+@pytest.mark.parametrize("objects", [(1024, 1088, 3000), (1024, 6 * PAGE, 64)], ids=["near", "apart"])
+def test_a_list_that_changes_after_the_plan(
+    objects: tuple[int, ...], start_job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The objects that it has in the pause are copied; a pointer to nothing takes no other object along."""
+    (tmp_path / "page").write_bytes(b"\2" * (16 * PAGE))
+    job = start_job(sys.executable, "-c", PROGRAM.replace(str(2 * PAGE), str(16 * PAGE)), tmp_path / "page")
+    start = int(job.wait_for("AT ").split()[1], 16)
+    table, other_table, before = start + 2 * PAGE, start + 4 * PAGE, start + 12 * PAGE
+    pointers = [start + place if place > 64 else place for place in objects]
+
+    def write(place: int, *words: int) -> None:
+        with open(f"/proc/{job.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(place)
+            memory.write(b"".join(word.to_bytes(8, "little") for word in words))
+
+    def after_a_change(pids: list[int]) -> Standstill:
+        write(other_table, pointers[0], 0, *pointers[1:])
+        write(start, other_table, other_table + 32)
+        return Standstill(pids)
+
+    write(table, before)
+    write(start, table, table + 8)
+    monkeypatch.setattr(stop_and_copy, "Standstill", after_a_change)
+    plan = Plan(lists=(ListPlan(start + PAGE, 48), ListPlan(start, 48)))  # the first has no list in it
+    (target,) = pause([(LiveTarget(job.pid), plan)])
+    assert target.read(other_table, 32)[:8] == pointers[0].to_bytes(8, "little")
+    for pointer in pointers:
+        if pointer > 64:
+            assert target.read(pointer, 48) == b"\2" * 48
+    with pytest.raises(MemoryUnreadable):
+        target.read(before, 48)
 
 
 def test_words_all_over_a_process(place: tuple[LiveTarget, int]) -> None:
