@@ -332,6 +332,27 @@ def test_the_programs_environment_is_as_it_was(tmp_path: Path) -> None:
         assert done.stdout.splitlines() == [shown, shown]
 
 
+AT_START = """
+#include <errno.h>
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    printf("%d\\n", errno);
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_errno_is_0_at_the_start_of_every_rank(method: str, tmp_path: Path) -> None:
+    """As in a process (C11, 7.5, paragraph 3)."""
+    program = compiled(tmp_path, AT_START, method)
+    done = run(built("rankrun"), "-n", 3, "--method", method, program)
+    assert done.stdout.splitlines() == ["0"] * 3, done.stderr
+
+
 def test_nothing_but_one_file_names_a_method() -> None:
     """A method is added by one file: nothing else of the runtime, and none of the tools, knows its name."""
     methods = ROOT / "runtime-hooks" / "embedded" / "methods"

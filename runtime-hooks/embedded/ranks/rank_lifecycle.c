@@ -122,6 +122,7 @@ static int run_program(void *argument) {
     if (plan->method->byte_copies && plan->mode == REWRITE_EXACT)
         image_construct(image, &plan->originals, argument_count, rank_arguments);
     program_main *entry = (program_main *)image_main(image, plan);
+    errno = 0; /* as at the start of every program (C11, 7.5) */
     int status = entry(argument_count, rank_arguments, environ);
     if (rank_was_forked())
         exit(status);
