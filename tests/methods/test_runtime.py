@@ -336,8 +336,10 @@ AT_START = """
 #include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
+int known; /* method swap refuses a program without one */
 int main(int argc, char **argv) {
-    printf("%d\\n", errno);
+    known = errno;
+    printf("%d\\n", known);
     MPI_Init(&argc, &argv);
     MPI_Finalize();
     return 0;
