@@ -113,8 +113,15 @@ def _order(target: Target, address: int) -> str:
         return "<"
     if magic == _reversed(layout.MAGIC):
         return ">"
-    problem = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {problem}", "the program has overwritten it, or never wrote one")
+    if magic is None:
+        raise RegistryError(
+            f"{target.description} has not the memory of its registry at {address:#x}",
+            "write core files with shared memory (0x33 in /proc/PID/coredump_filter)",
+        )
+    raise RegistryError(
+        f"the registry at {address:#x} begins with {magic:#018x} instead of its magic",
+        "the program has overwritten it, or never wrote one",
+    )
 
 
 class _Reading(NamedTuple):

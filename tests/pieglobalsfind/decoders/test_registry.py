@@ -21,7 +21,7 @@ from pieglobalsfind.decoders.registry import decode as rank_debug
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.decoders.registry.read_consistent import MOST_TRIES
-from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
+from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, RanklensError, RegistryError
 from pieglobalsfind.machine.processor import RegisterRule
 from pieglobalsfind.model import Absent, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
@@ -275,6 +275,15 @@ def test_damage_is_refused(sentence: str, written: Registry) -> None:
 def test_no_magic_at_the_named_mapping() -> None:
     with pytest.raises(RegistryError, match="instead of its magic"):
         decode(MemoryTarget([Mapped(ADDRESS, 4096, b"x" * 4096, NAME)]))
+
+
+def test_memory_that_a_core_file_has_not() -> None:
+    class Core(MemoryTarget):
+        def read(self, address: int, size: int) -> bytes:
+            raise MemoryUnreadable(address, size, "not in the file")
+
+    with pytest.raises(RegistryError, match="fabricated target has not the memory of its registry"):
+        decode(Core([Mapped(ADDRESS, 4096, b"", NAME)]))
 
 
 def test_mapping_cut_short() -> None:
