@@ -16,10 +16,10 @@ from gdbext.breakpoints.follower_breakpoint import Follower
 from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
-from gdbext.gdb_api import hooks, skipped_inline_frames
+from gdbext.gdb_api import hooks, host_charset, skipped_inline_frames
 from gdbext.gdb_api.breakpoint_locations import Calls, forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.event_handlers import connect
-from gdbext.gdb_api.front_end import is_batch, speaks_python
+from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.hide_own_events import hide_own_events
 from gdbext.gdb_api.libraries.auto_solib_add_off import UnreadLibraries
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish, Resumed
@@ -55,6 +55,7 @@ class Extension:
     """Everything that the extension keeps in GDB, and what it does at GDB's events."""
 
     def __init__(self) -> None:
+        host_charset.bind()
         hide_own()
         trust_own_script()
         self.face = GdbDebugger()
@@ -279,8 +280,6 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
-        if not speaks_python():
-            return
         Calls.forget()
         hooks.look_for_program()
         self._settle()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-import gdb
-
 MI = rb"\0--?i(?:nt[a-z]*)?[=\0]mi[0-9]?\0"
 BATCH = rb"\0--?batch(?:-silent)?\0"
 
@@ -24,15 +22,6 @@ def speaks_mi() -> bool:
 def is_batch() -> bool:
     """Whether GDB ends by itself after its commands (`-batch`)."""
     return re.search(BATCH, options()) is not None
-
-
-def speaks_python() -> bool:
-    """Whether GDB's Python understands a word: not under a `host-charset` that is unknown to Python."""
-    try:
-        gdb.parameter("language")
-    except LookupError:
-        return False
-    return True
 
 
 def options() -> bytes:
