@@ -283,9 +283,9 @@ class Focus:
         return [objfile for objfile in gdb.objfiles() if path_of(objfile) == loaded_symbols.path][-1]
 
     def _ranks_to_anchor(self, moment: ProcessView, placed: tuple[LoadedSymbols, ...], inserted: bool) -> int:
-        """How many ranks shall get anchors now. None while other ranks run, which would pass breakpoints meanwhile."""
+        """How many ranks shall get anchors now: once ranks run, none amid that, or they would pass breakpoints."""
         is_amid = inserted or bool(gdb.parameter("non-stop"))
-        if is_amid and sum(rank.state == RUNNING for rank in moment.table.ranks) > 1:
+        if is_amid and (self._placed or any(rank.state == RUNNING for rank in moment.table.ranks)):
             return 0
         count = self._anchors.missing_for(placed, self.wanted.files_of_views.keys())
         return MOST if count and is_amid else count

@@ -167,11 +167,11 @@ tell("printed", ask("rank print twin"))
 def test_a_condition(session: Session, rankrun: Path, twins: Twins) -> None:
     """It is of the program's variable in each rank's copy, where the function's own file has no such name."""
     script = """
-gdb.execute("break reached if twin == 166")
+gdb.execute("break reached if twin == 160")
 gdb.execute("run")
 tell("answers", functions()[0] if gdb.selected_inferior().pid else "")
 """
-    assert [in_process(session, twins, number, script) for number in (65, 66)] == ["", "reached"]
+    assert [in_process(session, twins, number, script) for number in (59, 60)] == ["", "reached"]
     told = session.run(
         f"LIBRARY = {str(twins.library)!r}\n{ASK}\n{script}\n"
         'tell("stop", [value("$_rank"), value("twin")])\ngdb.execute("continue")\n'
@@ -182,4 +182,4 @@ tell("answers", functions()[0] if gdb.selected_inferior().pid else "")
         RANKS,
         twins.job,
     )
-    assert (told["answers"], told["stop"], told["end"]) == ("reached", [66, 166], 0)
+    assert (told["answers"], told["stop"], told["end"]) == ("reached", [60, 160], 0)
