@@ -4,7 +4,8 @@ Takes the files that GDB shall have for a rank; places them before the libraries
 for static variables, functions and types in the order of its list, and appends to it whatever it reads; only a
 separate debug file comes before the file that it belongs to. So every rank that is selected gets an anchor for each of
 its files: the sections without symbols (make_view.py), read before the libraries. A rank's symbols are then the debug
-file of its anchor. For new anchors GDB reads all libraries again, so they are made for more and more ranks at a time.
+file of its anchor. For new anchors GDB reads all libraries again, so they are made for more and more ranks at a time;
+but each makes GDB a little slower, so only some ranks keep theirs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gdbext.symbols.rank_symbol_files import LoadedSymbols
 from pieglobalsfind.elf.file import SHF_EXECINSTR, ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
-FIRST, MOST = 4, 64  # ranks that get anchors at once
+FIRST, MOST = 8, 64  # ranks that get anchors at once; the most that have some
 
 Place = tuple[str, int]  # an anchor's file, and its bias
 
@@ -69,7 +70,7 @@ class Anchors:
     def make_room(self, used: tuple[LoadedSymbols, ...]) -> None:
         """Remove all anchors but those of the symbols that GDB has, once there are many."""
         used_places = {place_of(loaded_symbols) for loaded_symbols in used}
-        if len(self._objfiles) >= 2 * MOST:
+        if len(self._objfiles) + self._together > MOST:
             self._remove([place for place in self._objfiles if place not in used_places])
 
     def forget(self) -> None:
@@ -143,13 +144,15 @@ def code_of(path: str) -> int:
 
 
 def is_any_library_first(own: Collection[str]) -> bool:
-    """Whether GDB has debug information of libraries.
+    """Whether GDB has debug information of libraries, and these may be read again.
 
     Not where the program itself has some: GDB takes global variables from that first, unless they are in a file of its
-    own with `DT_SYMBOLIC` (views.py), which a debug file is not.
+    own with `DT_SYMBOLIC` (views.py), which a debug file is not. Nor where libraries are in several namespaces of the
+    dynamic linker: GDB 13 aborts if they are read again while the program runs.
     """
     paths = set(described_files(own))
-    return bool(paths) and program_path() not in paths
+    libraries = [path for path in map(path_of, gdb.objfiles()) if path not in own]
+    return bool(paths) and program_path() not in paths and len(set(libraries)) == len(libraries)
 
 
 def described_files(own: Collection[str]) -> Iterator[str]:

@@ -31,13 +31,14 @@ from gdbext.gdb_api.libraries.loaded_later import LateLibraries
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
-from gdbext.symbols.anchors import Anchors, add_symbol_file
+from gdbext.symbols.anchors import MOST, Anchors, add_symbol_file
 from gdbext.symbols.displays import Displays
 from gdbext.symbols.objects_with_copies import copied, copied_paths, program_path
 from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.errors import TargetError
+from pieglobalsfind.model import RUNNING
 from pieglobalsfind.session.process_view import ProcessView
 
 
@@ -189,12 +190,14 @@ class Focus:
                     self.take_out(moment, inserted)
             placed, failures = self.wanted.of(moment, rank)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
-                if placed != self._placed:
+                together = self._ranks_to_anchor(moment, placed, inserted)
+                if placed != self._placed or together:
                     skipped_inline_frames.forget()
                     with self._watches.changes.unmissed():
                         if rank != self.rank:
                             self._watches.leave(self.rank, inserted)
-                        self._anchor(moment, rank, placed, inserted)
+                        if together:
+                            self._anchor(moment, rank, placed, together, inserted)
                         self._place(placed)
                 self.rank = rank
                 self._speak()
@@ -270,7 +273,7 @@ class Focus:
             self._placed += (loaded_symbols,)
             attach(self._attached.get(self.wanted.files_of_views[loaded_symbols.path], {}), objfile)
         self._remove(old)
-        self._placed, self._anchored = wanted, kept + max(anchored, 0)
+        self._placed, self._anchored = wanted, kept + max(anchored, 0) if kept <= self._anchored else self._anchored
 
     def _load(self, loaded_symbols: LoadedSymbols, is_anchored: bool) -> gdb.Objfile:
         if is_anchored:
@@ -281,23 +284,38 @@ class Focus:
             add_symbol_file(loaded_symbols.path, loaded_symbols.bias)
         return [objfile for objfile in gdb.objfiles() if path_of(objfile) == loaded_symbols.path][-1]
 
+    def _ranks_to_anchor(self, moment: ProcessView, placed: tuple[LoadedSymbols, ...], inserted: bool) -> int:
+        """How many ranks shall get anchors now: once ranks run, none amid that, or they would pass breakpoints."""
+        is_amid = inserted or bool(gdb.parameter("non-stop"))
+        if is_amid and (self._placed or any(rank.state == RUNNING for rank in moment.table.ranks)):
+            return 0
+        count = self._anchors.missing_for(placed, self.wanted.files_of_views.keys())
+        return MOST if count and is_amid else count
+
     def _anchor(
-        self, moment: ProcessView, rank: Optional[int], placed: tuple[LoadedSymbols, ...], inserted: bool
+        self,
+        moment: ProcessView,
+        rank: Optional[int],
+        placed: tuple[LoadedSymbols, ...],
+        together: int,
+        inserted: bool,
     ) -> None:
         """Make anchors for the symbols of `rank`, and of ranks that may be next, before those of libraries."""
-        count = self._anchors.missing_for(placed, self.wanted.files_of_views.keys())
-        if count:
-            self._displays.take_over()
-            numbers = [present.rank for present in moment.table.ranks]
-            after = bisect(numbers, -1 if rank is None else rank)
-            others = (self.wanted.places(moment, number) for number in (numbers[after:] + numbers[:after])[:count])
-            self._anchors.make_room(self._placed)
-            before = gdb.objfiles()
-            attached = {path_of(objfile): attached_to(objfile) for objfile in before}
-            self._read_libraries_again(self._out, inserted, lambda: self._anchors.add([placed, *others]))
-            for objfile in gdb.objfiles():
-                if objfile not in before:
-                    attach(attached.get(path_of(objfile), {}), objfile)
+        self._displays.take_over()
+        if not self._anchored:  # GDB has them after libraries: they have to come anew
+            with self.without_symbols():
+                self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
+            self._placed = tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main)
+        numbers = [present.rank for present in moment.table.ranks]
+        after = bisect(numbers, -1 if rank is None else rank)
+        others = (self.wanted.places(moment, number) for number in (numbers[after:] + numbers[:after])[:together])
+        self._anchors.make_room(self._placed)
+        before = gdb.objfiles()
+        attached = {path_of(objfile): attached_to(objfile) for objfile in before}
+        self._read_libraries_again(self._out, inserted, lambda: self._anchors.add([placed, *others]))
+        for objfile in gdb.objfiles():
+            if objfile not in before:
+                attach(attached.get(path_of(objfile), {}), objfile)
 
     def _keep_attached(self, paths: Collection[str]) -> None:
         """Keep what scripts have attached to users' files, before GDB forgets their symbols."""

@@ -21,7 +21,7 @@ from pieglobalsfind.cache.path import cache_folder
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
-FORM = 2  # changes whenever the same file would give another view
+FORM = 3  # changes whenever the same file would give another view
 DEBUG_SECTIONS = (".debug_info", ".zdebug_info", ".gnu_debugaltlink")
 
 

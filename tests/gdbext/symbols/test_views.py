@@ -68,6 +68,28 @@ def test_what_is_changed_and_nothing_else(library: Path) -> None:
     assert "DT_SYMBOLIC" in tags and tags[-1] == "DT_NULL"
 
 
+def test_an_anchor_has_the_sections_in_memory_alone(library: Path) -> None:
+    """They are where the view has them. GDB finds no symbol in it, and no build-id to look for a debug file."""
+    view = Path(views.view_of(str(library), b"\x12\x34"))
+    in_memory = []
+    for path in (view, Path(views.anchor_of(str(view)))):
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            allocated = [section for section in elf.iter_sections() if section["sh_flags"] & SHF_ALLOC]
+            in_memory.append(
+                [
+                    (section.name, section["sh_addr"], section["sh_size"], section["sh_type"] == "SHT_NOBITS")
+                    + (() if section["sh_type"] == "SHT_NOBITS" else (section.data(),))
+                    for section in allocated
+                ]
+            )
+            if path != view:
+                kinds = {section["sh_type"] for section in elf.iter_sections()}
+                assert kinds == {"SHT_NULL", "SHT_PROGBITS", "SHT_NOBITS", "SHT_STRTAB"}
+                assert elf.num_segments() == 0
+    assert in_memory[0] == in_memory[1] and len(in_memory[0]) > 10
+
+
 def test_it_is_made_once_and_is_the_users_own(library: Path) -> None:
     view = Path(views.view_of(str(library), b"\x01"))
     made = view.stat().st_mtime_ns
