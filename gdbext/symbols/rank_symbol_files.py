@@ -118,7 +118,9 @@ class WantedSymbols:
                     # After the rank's own: GDB takes a static variable of the first file that has one of the name.
                     plain = LoadedSymbols(file, elf_object.load_bias)
                     original = self._view(moment, elf_object, rank, plain, of_original=True)
-                    wanted += [] if isinstance(original, Absent) else [original]
+                    if not isinstance(original, Absent):
+                        self._objects[original.path] = elf_object.path
+                        wanted.append(original)
         return tuple(wanted), tuple(failures)
 
     def places(self, moment: ProcessView, rank: Optional[int]) -> tuple[LoadedSymbols, ...]:

@@ -183,7 +183,7 @@ static uint64_t loaders_tls_block(const struct link_map *link, const struct obje
 
 /* Which blocks a rank uses depends on the kernel thread that runs it, if there are several. */
 static void add_loaders_tls_blocks(int rank) {
-    if (rank >= handle_count || CmiMyNodeSize() > 1)
+    if (is_pie || rank >= handle_count || CmiMyNodeSize() > 1)
         return;
     const struct link_map *handle = handles[rank], *link = in_namespaces ? first_of(handle) : handle;
     for (; link; link = in_namespaces ? link->l_next : NULL) {
