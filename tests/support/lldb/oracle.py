@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -78,6 +79,7 @@ class Asker:
         with native_job(executable, folder) as processes:
             for pid, rank in processes:
                 self.ask(folder, ["-p", str(pid)], Plan((), program.queries), {"PMI_RANK": str(rank)})
+                hold_still(pid)
         return Answers.load(folder / "answers")
 
     def native_cores(self, program: Program, executable: Path, folder: Path) -> Answers:
@@ -85,6 +87,7 @@ class Asker:
         with native_job(executable, folder) as processes:
             for pid, _ in processes:
                 make_core(pid, folder)
+                hold_still(pid)
         for pid, rank in processes:
             arguments = [str(executable), "-c", str(folder / f"core.{pid}")]
             self.ask(folder, arguments, Plan((), program.queries), {"PMI_RANK": str(rank)})
@@ -124,9 +127,16 @@ def native_job(executable: Path, folder: Path) -> Iterator[list[tuple[int, int]]
         found = processes_of(job.pid, executable)
         for pid, _ in found:
             wait_for_turns(pid)
+        for pid, _ in found:
+            hold_still(pid)
         yield found
     finally:
         job.close()
+
+
+def hold_still(pid: int) -> None:
+    """Stop a process that polls: while LLDB asks another one, it would take a processor. A detach lets it go on."""
+    os.kill(pid, signal.SIGSTOP)
 
 
 def wait_for_turns(pid: int) -> None:
