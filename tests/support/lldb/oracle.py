@@ -20,6 +20,7 @@ from pieglobalsfind.jobs.processes import descendants, processes
 from tests.support.gdb.places import make_core
 from tests.support.host.controller import TIMEOUT, DebuggerFailedError
 from tests.support.host.plan import PLAN_VARIABLE, Answers, Plan, Query
+from tests.support.lldb.index import index_options
 from tests.support.lldb.session import EXTENSION
 from tests.support.mpich import mpiexec, rank_in
 from tests.support.oracle.program import ARGUMENT, RANKS, Program
@@ -98,7 +99,7 @@ class Asker:
         answers.mkdir(exist_ok=True)
         path = folder / "plan.json"
         replace(plan, answers=str(answers)).save(path)
-        command = [str(self.lldb), "-x", "-b", *arguments, "-o", f"command script import {SCRIPT}"]
+        command = [str(self.lldb), "-x", "-b", *index_options(), *arguments, "-o", f"command script import {SCRIPT}"]
         settings = {PLAN_VARIABLE: str(path), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         environment = {**os.environ, **(more or {}), **settings}
         done = subprocess.run(
