@@ -18,6 +18,7 @@ from pieglobalsfind.shell.signals import ENDING
 from tests.support.debuggers import find_gdb
 from tests.support.gdb.calls import skip_without_calls
 from tests.support.host.indexed import write_starter
+from tests.support.lldb.index import keep_index_in
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
 
@@ -30,6 +31,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     root = (base.parent if hasattr(request.config, "workerinput") else base) / "shared"
     root.mkdir(exist_ok=True)
     return Shared(root)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lldb_index(shared: Shared) -> None:
+    keep_index_in(shared.root / "lldb-index")
 
 
 @pytest.fixture(scope="session")

@@ -118,9 +118,13 @@ def function_address(name: str) -> int:
 
 
 def function_exists(name: str) -> bool:
-    """Return whether GDB finds a function of this name."""
+    """Return whether GDB finds a function of this name, for a breakpoint.
+
+    To evaluate the name would take some sixty times as long, because GDB looks for a source file of that name, too.
+    This is asked for each library that the program loads.
+    """
     try:
-        gdb.parse_and_eval(f"&{name}")
+        gdb.decode_line(name)
     except gdb.error:
         return False
     return True

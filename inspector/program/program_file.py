@@ -56,6 +56,7 @@ class ProgramFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._named: dict[int, Optional[DynamicSymbol]] = {}  # by index
         self._stream = os.fdopen(open_regular(path), "rb")
         try:
             with self._refusing():
@@ -107,8 +108,7 @@ class ProgramFile:
     def symbols(self) -> tuple[DynamicSymbol, ...]:
         """The dynamic symbol table, by index."""
         with self._refusing():
-            table: Any = self._elf.get_section_by_name(".dynsym") or self._dynamic
-            return () if table is None else tuple(map(_symbol, table.iter_symbols()))
+            return () if self._symbol_table is None else tuple(map(_symbol, self._symbol_table.iter_symbols()))
 
     @property
     def exported(self) -> frozenset[str]:
@@ -122,8 +122,16 @@ class ProgramFile:
 
     def symbol(self, relocation: Relocation) -> Optional[DynamicSymbol]:
         """What a relocation names; None if it names none, or none that the table has."""
-        is_named = 0 < relocation.symbol < len(self.symbols)
-        return self.symbols[relocation.symbol] if is_named else None
+        if relocation.symbol not in self._named:
+            with self._refusing():
+                self._named[relocation.symbol] = self._read_symbol(relocation.symbol)
+        return self._named[relocation.symbol]
+
+    def _read_symbol(self, index: int) -> Optional[DynamicSymbol]:
+        """Read one alone: libc has 3,000, and its relocations name thirty of them."""
+        table = self._symbol_table
+        is_there = table is not None and 0 < index < table.num_symbols()
+        return _symbol(table.get_symbol(index)) if is_there else None
 
     def relocations(self) -> Iterator[Relocation]:
         """Every dynamic relocation: RELR, REL, RELA, then those of the PLT, each place once."""
@@ -148,8 +156,24 @@ class ProgramFile:
         return Relocation(place, read["r_info_type"], read["r_info_sym"], addend)
 
     def _word(self, vaddr: int) -> int:
-        self._stream.seek(next(self._elf.address_offsets(vaddr, 8)))
+        self._stream.seek(self._offset(range(vaddr, vaddr + 8)))
         return int.from_bytes(self._stream.read(8), "little" if self._elf.little_endian else "big", signed=True)
+
+    def _offset(self, vaddrs: range) -> int:
+        for segment, offset in self._loaded:
+            if segment.start <= vaddrs.start and vaddrs.stop <= segment.stop:
+                return offset + vaddrs.start - segment.start
+        raise ValueError(f"the file has no bytes of {vaddrs.start:#x}")
+
+    @cached_property
+    def _loaded(self) -> list[tuple[range, int]]:
+        """The vaddrs that the file has bytes of, and where: pyelftools reads all program headers for each address."""
+        segments = self._elf.iter_segments("PT_LOAD")
+        return [(range(one["p_vaddr"], one["p_vaddr"] + one["p_filesz"]), one["p_offset"]) for one in segments]
+
+    @cached_property
+    def _symbol_table(self) -> Any:
+        return self._elf.get_section_by_name(".dynsym") or self._dynamic
 
     @cached_property
     def _dynamic(self) -> Optional[DynamicSegment]:

@@ -18,6 +18,7 @@ from tests.methods.test_tools import CXX, EXPRESSIONS, GDB_SCRIPT, asked
 from tests.support.gdb.session import Session as Gdb
 from tests.support.methods import Held, Truth
 from tests.support.running import Job, built
+from tests.support.stubs import stub
 from tests.support.waiting import wait_until
 
 MORE = """
@@ -58,8 +59,9 @@ def check(told: Any, held: Held, ranks: list[int]) -> None:
 @each_method
 def test_behind_a_stub(method: str, held: Held, gdb: Path, tmp_path: Path) -> None:
     for process, ranks in islice(held.by_process().items(), 2):  # pipprocess has one for each rank: two show it
-        attach = f'gdb.execute("target remote | gdbserver --once --attach - {process}")\n'
-        check(Gdb(gdb, tmp_path).run(attach + script_for(held, ranks)), held, ranks)
+        with stub("gdbserver", process) as port:
+            attach = f'gdb.execute("target remote localhost:{port}")\n'
+            check(Gdb(gdb, tmp_path).run(attach + script_for(held, ranks)), held, ranks)
 
 
 @each_method

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.mpi.test_against_mpich import build as compiled_for_rankrun
 from tests.support.running import ROOT
+from tests.support.sharing import Shared
 
 pytestmark = pytest.mark.timeout(900)  # seconds: the runtime is built anew, and slowed by what watches it
 
@@ -75,9 +77,10 @@ def build(sanitizers: str, folder: Path) -> Runtime:
     return Runtime(folder)
 
 
-def check_programs(runtime: Runtime, folder: Path) -> None:
+def check_programs(runtime: Runtime, shared: Shared) -> None:
+    """The programs are those of tests/mpi, which know no sanitizer: what the runtime gives them is the same in each."""
     for source in [*sorted(MPI_PROGRAMS.glob("*.c")), JACOBI]:
-        program = runtime.compile(source, folder / source.stem)
+        program = compiled_for_rankrun(source, shared)
         arguments = ("--size", 6, "--iterations", 30) if source == JACOBI else ()
         for elements in (1, 2):
             done = runtime.run("-n", 5, "--pes", elements, program, *arguments)
@@ -85,9 +88,9 @@ def check_programs(runtime: Runtime, folder: Path) -> None:
             assert done.stdout
 
 
-def test_addresses_and_undefined_behaviour(tmp_path: Path) -> None:
+def test_addresses_and_undefined_behaviour(tmp_path: Path, shared: Shared) -> None:
     runtime = build("address,undefined", tmp_path / "runtime")
-    check_programs(runtime, tmp_path)
+    check_programs(runtime, shared)
     source = tmp_path / "overflow.c"
     source.write_text(OVERFLOW)
     done = runtime.run("-n", 2, runtime.compile(source, tmp_path / "overflow"))
@@ -95,15 +98,15 @@ def test_addresses_and_undefined_behaviour(tmp_path: Path) -> None:
     assert "heap-buffer-overflow" in done.stderr and "MPI_Recv" in done.stderr
 
 
-def test_undefined_behaviour_with_the_ranks_own_heaps(tmp_path: Path) -> None:
+def test_undefined_behaviour_with_the_ranks_own_heaps(tmp_path: Path, shared: Shared) -> None:
     """Without the address sanitizer's allocator the runtime's own serves every rank."""
-    check_programs(build("undefined", tmp_path / "runtime"), tmp_path)
+    check_programs(build("undefined", tmp_path / "runtime"), shared)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="a race needs two processors")
-def test_threads(tmp_path: Path) -> None:
+def test_threads(tmp_path: Path, shared: Shared) -> None:
     runtime = build("thread", tmp_path / "runtime")
-    check_programs(runtime, tmp_path)
+    check_programs(runtime, shared)
     source = tmp_path / "race.c"
     source.write_text(RACE)
     done = runtime.run("-n", 2, "--pes", 2, "--method", "none", runtime.compile(source, tmp_path / "race"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+from tests.support.cores import core_of
 from tests.support.running import ROOT, Job
 
 SOURCES = ROOT / "tests" / "pieglobalsfind" / "cli" / "sources"
@@ -74,9 +75,4 @@ class Command:
 
 def gcore(job: Job, folder: Path) -> Path:
     """A core file of a running job."""
-    prefix = folder / "core"
-    subprocess.run(
-        ["gcore", "-o", str(prefix), str(job.pid)],
-        check=True, timeout=240, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    return folder / f"core.{job.pid}"
+    return core_of(job.pid, folder)

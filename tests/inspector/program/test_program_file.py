@@ -70,6 +70,18 @@ def test_packed_words_are_addends(tmp_path: Path) -> None:
         assert pointer.addend == struct.unpack("<q", elf.at(pointer.offset, 8))[0] != 0
 
 
+def test_packed_relocations_of_what_the_file_lacks(tmp_path: Path) -> None:
+    """They are not left out in silence, with all that follow them."""
+    path = built(tmp_path, "relr")
+    (section,) = (line for line in readelf("-S", path) if ".relr.dyn" in line)
+    table = int(section.partition(".relr.dyn")[2].split()[2], 16)
+    data = bytearray(path.read_bytes())
+    data[table : table + 8] = struct.pack("<Q", 0x7FFFFFFFF000)
+    path.write_bytes(data)
+    with ProgramFile(str(path)) as file, pytest.raises(ObjectFileError, match="damaged"):
+        list(file.relocations())
+
+
 def test_needed_libraries(path: Path) -> None:
     expected = [line.rpartition("[")[2].rstrip("]") for line in readelf("-d", path) if "(NEEDED)" in line]
     with ProgramFile(str(path)) as file:

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.cores import core_of
 from tests.support.running import ROOT, Job, built
 
 SOURCES = ROOT / "tests" / "gdbext" / "sources"
@@ -53,6 +54,4 @@ def hold(job: Job) -> Places:
 
 
 def make_core(pid: int, folder: Path) -> Path:
-    command = ["gcore", "-o", str(folder / "core"), str(pid)]
-    subprocess.run(command, check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    return folder / f"core.{pid}"
+    return core_of(pid, folder)

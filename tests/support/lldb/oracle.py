@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from pieglobalsfind.jobs.processes import descendants, processes
 from tests.support.gdb.places import make_core
 from tests.support.host.controller import TIMEOUT, DebuggerFailedError
 from tests.support.host.plan import PLAN_VARIABLE, Answers, Plan, Query
+from tests.support.lldb.index import index_options
 from tests.support.lldb.session import EXTENSION
 from tests.support.mpich import mpiexec, rank_in
 from tests.support.oracle.program import ARGUMENT, RANKS, Program
@@ -78,6 +80,7 @@ class Asker:
         with native_job(executable, folder) as processes:
             for pid, rank in processes:
                 self.ask(folder, ["-p", str(pid)], Plan((), program.queries), {"PMI_RANK": str(rank)})
+                hold_still(pid)
         return Answers.load(folder / "answers")
 
     def native_cores(self, program: Program, executable: Path, folder: Path) -> Answers:
@@ -85,6 +88,7 @@ class Asker:
         with native_job(executable, folder) as processes:
             for pid, _ in processes:
                 make_core(pid, folder)
+                hold_still(pid)
         for pid, rank in processes:
             arguments = [str(executable), "-c", str(folder / f"core.{pid}")]
             self.ask(folder, arguments, Plan((), program.queries), {"PMI_RANK": str(rank)})
@@ -95,7 +99,7 @@ class Asker:
         answers.mkdir(exist_ok=True)
         path = folder / "plan.json"
         replace(plan, answers=str(answers)).save(path)
-        command = [str(self.lldb), "-x", "-b", *arguments, "-o", f"command script import {SCRIPT}"]
+        command = [str(self.lldb), "-x", "-b", *index_options(), *arguments, "-o", f"command script import {SCRIPT}"]
         settings = {PLAN_VARIABLE: str(path), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
         environment = {**os.environ, **(more or {}), **settings}
         done = subprocess.run(
@@ -124,9 +128,16 @@ def native_job(executable: Path, folder: Path) -> Iterator[list[tuple[int, int]]
         found = processes_of(job.pid, executable)
         for pid, _ in found:
             wait_for_turns(pid)
+        for pid, _ in found:
+            hold_still(pid)
         yield found
     finally:
         job.close()
+
+
+def hold_still(pid: int) -> None:
+    """Stop a process that polls: while LLDB asks another one, it would take a processor. A detach lets it go on."""
+    os.kill(pid, signal.SIGSTOP)
 
 
 def wait_for_turns(pid: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.host.script import Told, told_by
+from tests.support.lldb.index import index_options
 from tests.support.running import ROOT
 
 EXTENSION = ROOT / "lldbext"
@@ -98,7 +99,8 @@ class Session:
         extension = ["-o", f"command script import {EXTENSION}"] if load else []
         words = [str(word) for word in arguments]
         at = words.index("--") if "--" in words else len(words)
-        command = [str(self.lldb), "-x", "-b", *words[:at], *extension, "-o", f"command script import {file}"]
+        start = [str(self.lldb), "-x", "-b", *index_options()]
+        command = [*start, *words[:at], *extension, "-o", f"command script import {file}"]
         return told_by([*command, *words[at:]], self.folder, {"RANKLENS_TRACEBACK": "1", "TMPDIR": str(self.folder)})
 
     def attach(self, script: str, pid: int) -> Told:
