@@ -15,7 +15,7 @@ from typing import Any, Union
 import gdb
 
 from gdbext.gdb_api import enable_counts
-from gdbext.gdb_api.run_commands import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute, silently
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
@@ -107,9 +107,13 @@ def renew_condition(breakpoint: gdb.Breakpoint) -> None:
     """
     if not breakpoint.condition or breakpoint.pending or breakpoint.number < 0:
         return
+
+    def renew() -> None:
+        breakpoint.condition = breakpoint.condition
+
     if invalid_addresses(breakpoint):
-        with suppress(gdb.error):  # it is invalid everywhere
-            breakpoint.condition = breakpoint.condition
+        with suppress(DebuggerError):  # it is invalid everywhere
+            silently(renew)
 
 
 def invalid_addresses(breakpoint: gdb.Breakpoint) -> frozenset[int]:
