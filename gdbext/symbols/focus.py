@@ -285,7 +285,12 @@ class Focus:
         return [objfile for objfile in gdb.objfiles() if path_of(objfile) == loaded_symbols.path][-1]
 
     def _ranks_to_anchor(self, moment: ProcessView, placed: tuple[LoadedSymbols, ...], inserted: bool) -> int:
-        """How many ranks shall get anchors now: once ranks run, none amid that, or they would pass breakpoints."""
+        """How many ranks shall get anchors now: once ranks run, none amid that, or they would pass breakpoints.
+
+        None in a core file: GDB reads what that lacks, as code, from the first file that has a section there.
+        """
+        if is_core():
+            return 0
         is_amid = inserted or bool(gdb.parameter("non-stop"))
         if is_amid and (self._placed or any(rank.state == RUNNING for rank in moment.table.ranks)):
             return 0
