@@ -33,7 +33,7 @@ class EventBreakpoint(Own):
         return as_a_whole(lambda: self._handler(*event_arguments()))
 
 
-class PinnedEventBreakpoint(InferiorBreakpoint):
+class InferiorEventBreakpoint(InferiorBreakpoint):
     """The same at an address of one inferior, where GDB does not know the function's name."""
 
     def __init__(self, address: int, handler: Callable[[int, int], bool]) -> None:

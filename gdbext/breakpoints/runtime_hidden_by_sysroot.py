@@ -50,13 +50,13 @@ class HiddenRuntime:
         """Break on ranks' events by what memory tells of the runtime, if GDB knows nothing of it."""
         if self._is_watched or not is_hidden(inferior):
             return
-        from gdbext.breakpoints.event_breakpoints import EVENT_FUNCTION, PinnedEventBreakpoint
+        from gdbext.breakpoints.event_breakpoints import EVENT_FUNCTION, InferiorEventBreakpoint
         from pieglobalsfind.decoders.registry.read_consistent import exported
 
         with suppress(RanklensError):
             target = LocalInferior(inferior)
             for address in exported(target, target.maps(), EVENT_FUNCTION):
-                self._breakpoints.append(PinnedEventBreakpoint(address, self._on_event))
+                self._breakpoints.append(InferiorEventBreakpoint(address, self._on_event))
                 self._is_watched = True
                 return
 
