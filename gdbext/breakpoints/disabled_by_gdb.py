@@ -21,22 +21,30 @@ class DisabledByGdb:
     def __init__(self, inferiors: Inferiors) -> None:
         self._inferiors = inferiors
         self._waiting: list[gdb.Breakpoint] = []
+        self._pending: dict[int, gdb.Breakpoint] = {}  # enabled ones with conditions, as GDB has told of them last
         inferiors.before_symbols, inferiors.without_symbols = self._enable, self._noted
 
     def begin(self) -> None:
-        """Note those that are enabled, before the program is run."""
-        self._waiting += endangered()
+        """Note those at expressions that are enabled, before the program is run."""
+        self._waiting += enabled_at_expressions()
+
+    def notice(self, user: gdb.Breakpoint) -> None:
+        """GDB tells of a change. It tells nothing where it disables a pending one itself, before it finds the place."""
+        if user.enabled and user.pending and user.condition:
+            self._pending[user.number] = user
+        elif user.enabled or user.pending or not user.condition:
+            self._pending.pop(user.number, None)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
         """Ranks' symbols go inside."""
-        enabled = endangered()
+        enabled = enabled_at_expressions()
         yield
         self._waiting += [user for user in enabled if user.is_valid() and not user.enabled]
 
     def _enable(self) -> None:
         """Before GDB reads symbols of a rank, and looks for their places again."""
-        for user in self._waiting:
+        for user in (*self._waiting, *self._pending.values()):
             if user.is_valid() and not user.enabled:
                 user.enabled = True
 
@@ -46,7 +54,6 @@ class DisabledByGdb:
             self._waiting = []
 
 
-def endangered() -> list[gdb.Breakpoint]:
-    """Return the enabled ones that GDB would disable if it did not find their places."""
-    enabled = (user for user in gdb.breakpoints() if follows(user) and user.enabled)
-    return [user for user in enabled if at_expression(user) or (user.pending and user.condition)]
+def enabled_at_expressions() -> list[gdb.Breakpoint]:
+    """Return those of the user's that are enabled, and stand at an expression's value."""
+    return [user for user in gdb.breakpoints() if follows(user) and user.enabled and at_expression(user)]

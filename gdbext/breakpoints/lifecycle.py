@@ -246,6 +246,8 @@ class Breakpoints:
 
     def changed(self, breakpoint: gdb.Breakpoint) -> None:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
+        if follows(breakpoint):
+            self.disabled_by_gdb.notice(breakpoint)
         if self._face.inferiors.is_moving:
             self._has_moved = True
             return

@@ -287,7 +287,8 @@ class Focus:
     def _ranks_to_anchor(self, moment: ProcessView, placed: tuple[LoadedSymbols, ...], inserted: bool) -> int:
         """How many ranks shall get anchors now: once ranks run, none amid that, or they would pass breakpoints.
 
-        None in a core file: GDB reads what that lacks, as code, from the first file that has a section there.
+        None in a core file: GDB reads what that lacks, as code, from sections of files, and moves those of all files of
+        one name to where it has placed the last (exec.c: exec_set_section_address).
         """
         if is_core():
             return 0

@@ -7,6 +7,7 @@ process.
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.gdb.terminal import PROMPT, terminal
+from tests.support.running import StartJob
 
 TURNS = 3
 
@@ -360,3 +362,55 @@ tell("places", [[place == own, f"0x{{place:016x}}" in listed] for place in place
     said, is_enabled = answers["said"]
     assert "Hardware assisted breakpoint" in said and "disabled" not in said and is_enabled, answers.output
     assert sorted(answers["places"]) == [[False, False]] * (RANKS - 1) + [[True, True]], answers.output
+
+
+TURNS_ON = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int part(int turn) {
+    return turn + 1;
+}
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    puts("ready");
+    fflush(stdout);
+    for (int turn = 0;; turn++) {
+        part(turn);
+        usleep(1000); /* so that a test on a busy machine does not take a core */
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("begin", ["run", "attach"])
+def test_a_condition_that_comes_before_the_ranks(
+    session: Session, rankrun: Path, tmp_path: Path, start_job: StartJob, begin: str
+) -> None:
+    """In a process GDB knows the function from the start; here it would disable the breakpoint for good."""
+    (tmp_path / "turns.c").write_text(TURNS_ON)
+    command = [str(rankrun.with_name("rankcc")), "-g", "-O0", str(tmp_path / "turns.c"), "-o", str(tmp_path / "turns")]
+    subprocess.run(command, check=True, timeout=60)
+    program = [rankrun, "-n", RANKS, tmp_path / "turns"]
+    words = ["--args", *program]
+    if begin == "attach":
+        job = start_job(*program)
+        job.wait_for("ready", RANKS)
+        begin, words = f"attach {job.pid}", []
+    answers = session.run(
+        f"""
+gdb.execute("break part")
+gdb.execute("condition 1 turn % 3 == 1")
+gdb.execute("{begin}")
+stops = []
+while len(stops) < {RANKS + 1}:
+    if gdb.newest_frame().name() == "part":
+        stops.append([value("$_rank"), value("turn") % 3])
+    gdb.execute("continue")
+tell("stops", stops)
+ask("kill")
+""",
+        *words,
+    )
+    assert {turn for _, turn in answers["stops"]} == {1} and len({rank for rank, _ in answers["stops"]}) > 1
