@@ -120,8 +120,8 @@ def function_address(name: str) -> int:
 def function_exists(name: str) -> bool:
     """Return whether GDB finds a function of this name, for a breakpoint.
 
-    To evaluate the name would take some sixty times as long, because GDB looks for a source file of that name, too.
-    This is asked for each library that the program loads.
+    To evaluate the name would take much longer, because GDB looks for a source file of that name, too. This is asked
+    for each library that the program loads.
     """
     try:
         gdb.decode_line(name)
