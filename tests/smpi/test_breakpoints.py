@@ -35,6 +35,10 @@ def debugged(folder: Path, program: Path, commands: Sequence[str], *options: str
         text=True,
         timeout=400,
     )
+    if is_own:  # then SimGrid keeps the copies of the program's file, whatever TMPDIR says
+        for process in re.findall(r"\(process (\d+)\) exited", done.stdout):
+            for copy in Path("/tmp").glob(f"*_{process}_[0-9]*.so"):
+                copy.unlink()
     return done.stdout
 
 

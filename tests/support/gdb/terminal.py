@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,13 +63,14 @@ def terminal(gdb: Path, *words: object) -> Iterator[Terminal]:
     """A GDB that is started with these words, in whose terminal a typed Ctrl-C is a signal; it ends with the block."""
     command = [str(gdb), "-nx", "-q", *(word for setting in SETTINGS for word in ("-iex", f"set {setting}"))]
     command += map(str, words)
-    child, descriptor = pty.fork()
-    if child == 0:
-        os.environ["TERM"] = "dumb"
-        os.execv(command[0], command)
-    try:
-        yield Terminal(child, descriptor)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(descriptor)
+    with tempfile.TemporaryDirectory() as folder:  # one that is killed removes no files
+        child, descriptor = pty.fork()
+        if child == 0:
+            os.environ.update(TERM="dumb", TMPDIR=folder)
+            os.execv(command[0], command)
+        try:
+            yield Terminal(child, descriptor)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(descriptor)
