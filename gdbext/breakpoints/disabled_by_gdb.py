@@ -6,7 +6,7 @@ was pending (`condition 1 turn > 2`): GDB looks for both whenever symbols change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import gdb
@@ -18,8 +18,9 @@ from gdbext.selection.inferiors import Inferiors
 class DisabledByGdb:
     """Those of one GDB that wait for symbols."""
 
-    def __init__(self, inferiors: Inferiors) -> None:
+    def __init__(self, inferiors: Inferiors, on_change: Callable[[gdb.Breakpoint], None]) -> None:
         self._inferiors = inferiors
+        self._on_change = on_change  # called where GDB's own event comes amid a move of symbols, and means nothing
         self._waiting: list[gdb.Breakpoint] = []
         self._pending: dict[int, gdb.Breakpoint] = {}  # enabled ones with conditions, as GDB has told of them last
         inferiors.before_symbols, inferiors.without_symbols = self._enable, self._noted
@@ -47,6 +48,7 @@ class DisabledByGdb:
         for user in (*self._waiting, *self._pending.values()):
             if user.is_valid() and not user.enabled:
                 user.enabled = True
+                self._on_change(user)
 
     def end(self) -> None:
         """The program has stopped; if GDB has symbols of a rank, the user decides what is enabled."""

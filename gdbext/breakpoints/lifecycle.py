@@ -69,7 +69,7 @@ class Breakpoints:
         self._enable_counts = EnableCounts()
         self.hits = HitsOfStop(self._enable_counts)
         self._warnings = ConditionWarnings()
-        self.disabled_by_gdb = DisabledByGdb(face.inferiors)
+        self.disabled_by_gdb = DisabledByGdb(face.inferiors, self._pending.add)
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
