@@ -58,21 +58,21 @@ class Extension:
         host_charset.bind()
         hide_own()
         trust_own_script()
-        self.face = GdbDebugger()
-        self._changes = self.face.watches.changes
-        bind.bind(self.face)
-        rank_break.bind(self.face)
-        rank_watch.bind(self.face)
-        self.breakpoints = Breakpoints(self.face, RankEvents())
+        self.debugger = GdbDebugger()
+        self._changes = self.debugger.watches.changes
+        bind.bind(self.debugger)
+        rank_break.bind(self.debugger)
+        rank_watch.bind(self.debugger)
+        self.breakpoints = Breakpoints(self.debugger, RankEvents())
         self._settles_soon = self._is_ending = False
-        functions.bind(self.face)
-        refused_commands.bind(self.face, self.breakpoints.watch_step)
-        down_and_thread.bind(self.face, self._show, self._restarted)
-        info_symbol.bind(self.face)
+        functions.bind(self.debugger)
+        refused_commands.bind(self.debugger, self.breakpoints.watch_step)
+        down_and_thread.bind(self.debugger, self._show, self._restarted)
+        info_symbol.bind(self.debugger)
         self._unread_libraries = UnreadLibraries()
         hooks.Called(SETTLE, self._settle)
         hooks.Called(SETTLE_DPRINTF, self._dprintf_was_made)
-        hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
+        hooks.Called(SETTLE_PROGRAM, self.debugger.inferiors.settle)
         hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-dprintf": SETTLE_DPRINTF})
         hooks.define({"hookpost-file": SETTLE_PROGRAM})
         hooks.Called(BEFORE_RUN, self._before_run)
@@ -99,10 +99,10 @@ class Extension:
     def begin(self) -> None:
         """Select the rank that runs on the thread, if there is a process already; else prepare for one."""
         with warnings("GDB reads conditions in another language than the program's"):
-            self.face.state().focus.language_until_then = speak_its_language()
+            self.debugger.state().focus.language_until_then = speak_its_language()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
-                if self.face.follow():
+                if self.debugger.follow():
                     self._show()
 
     def _stopped(self, event: Any) -> None:
@@ -117,27 +117,27 @@ class Extension:
         skipped_inline_frames.note_stop()
         hooks.look_for_program()
         if not UsersCommands.wait:  # else it is done at the prompt
-            self.face.inferiors.give_back_libraries()
+            self.debugger.inferiors.give_back_libraries()
         self._unread_libraries.settle()  # whose setting is the user's, and comes last
-        self.face.inferiors.has_run()
+        self.debugger.inferiors.has_run()
         self._settle()
         InlineFinish.end()
         Resumed.end()
         self._changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
-        moves = hit and (self.face.inferiors.are_several or self.face.has_originals())
+        moves = hit and (self.debugger.inferiors.are_several or self.debugger.has_originals())
         is_lost = moves or any(map(catches_in_code, stopped_at))
         left = [gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid()]
         if is_lost and not any(
             gdb_breakpoint.commands or gdb_breakpoint.temporary for gdb_breakpoint in left
         ):  # GDB has still to act on these
             forget_hit()
-        self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
+        self.debugger.inferiors.hit_moves = hit or self.debugger.inferiors.are_several
         self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
-            moved = self.face.follow()
+            moved = self.debugger.follow()
             self.breakpoints.disabled_by_gdb.end()
             reported = self.breakpoints.hits.reported
             if reported is not None:
@@ -146,10 +146,10 @@ class Extension:
             elif moved and not is_silent(event):
                 self._show()
             self._tell_changes(any(map(tells_change, stopped_at)))
-            self.face.watches.tell_ends()
-            self.face.watches.settle()
+            self.debugger.watches.tell_ends()
+            self.debugger.watches.settle()
             if not (is_silent(event) if reported is None else reported.silent):
-                self.face.displays.show()
+                self.debugger.displays.show()
         self._settle()  # what GDB has told meanwhile
         # In non-stop mode GDB goes back to the user's thread.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():
@@ -161,32 +161,32 @@ class Extension:
         for change in unseen:
             gdb.write(change.text())
         if unseen and are_reason:
-            moment = self.face.moment()
+            moment = self.debugger.moment()
             if switch_to_thread_of(moment, moment.rank(unseen[-1].before.rank)):
-                self.face.follow()
+                self.debugger.follow()
             gdb.write(output_of("frame").partition("  ")[2])
 
     def _show(self) -> None:
         """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
-        if self.face.selected is not None:
-            gdb.write(f"[Rank {self.face.selected} runs here]\n" + output_of("frame"))
+        if self.debugger.selected is not None:
+            gdb.write(f"[Rank {self.debugger.selected} runs here]\n" + output_of("frame"))
 
     def _resumed(self, event: Any) -> None:
         hooks.look_for_program()
         if Resumed.note():
             UsersCommands.look()
         self.breakpoints.resumed()
-        self.face.inferiors.has_run()
-        self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
-        self.face.state().focus.announce()
-        self.face.state().focus.late_libraries.resumed()
+        self.debugger.inferiors.has_run()
+        self.debugger.selection.forget("the target runs")  # or can not: see `_before_prompt`
+        self.debugger.state().focus.announce()
+        self.debugger.state().focus.late_libraries.resumed()
 
     def _called(self, event: Any) -> None:
         """GDB calls a function in the program, for which it has no event of going on, or the call has ended."""
         Calls.note(event)
         if Calls.running:
             with warnings("GDB reads files that no rank runs"):
-                self.face.state().focus.late_libraries.resumed()
+                self.debugger.state().focus.late_libraries.resumed()
 
     def _before_run(self) -> None:
         self._unread_libraries.begin()
@@ -194,24 +194,24 @@ class Extension:
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
-        self.face.inferiors.ended(event.inferior)
+        self.debugger.inferiors.ended(event.inferior)
         self.breakpoints.has_ended = True
         self._changes.unseen.clear()
         InlineFinish.end()
 
     def _added(self) -> None:
-        self.face.inferiors.give_back_libraries(for_good=True)
+        self.debugger.inferiors.give_back_libraries(for_good=True)
         self._post_settling()
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
-        self.face.inferiors.removed(event.inferior)
+        self.debugger.inferiors.removed(event.inferior)
 
     def _register_changed(self, event: Any) -> None:
         if PcWrite.is_ours:
             return
         with warnings("a running rank's register may have changed"):
-            for name in self.face.selection.undo_register_writes():
+            for name in self.debugger.selection.undo_register_writes():
                 gdb.write(
                     f"warning: ${name} is unchanged: the selected rank is suspended, and GDB would write the "
                     "register of its thread, on which another rank runs\n",
@@ -220,16 +220,16 @@ class Extension:
 
     def _loaded(self, event: Any) -> None:
         hooks.look_for_program()
-        inferiors = self.face.inferiors
+        inferiors = self.debugger.inferiors
         if inferiors.is_known and not inferiors.is_moving and is_of_new_program(event.new_objfile):
             with warnings("breakpoints of ranks that are gone may be there"):
                 self.breakpoints.forget(gdb.selected_inferior().num)
-                self.face.inferiors.executed()
+                self.debugger.inferiors.executed()
         path = path_in_target(event.new_objfile)
         if not inferiors.is_moving:
             with warnings("a step in a process that a rank has forked may run on"):
                 inferiors.forked(path)
-        self.face.state().focus.original_loaded(path)
+        self.debugger.state().focus.original_loaded(path)
         self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
@@ -237,7 +237,7 @@ class Extension:
         with warnings("the breakpoint may be missing in ranks"):
             self.breakpoints.changed(breakpoint)
         with warnings("the watchpoint may come to mean another rank"):
-            self.face.watches.noticed(breakpoint, self.face.inferiors.rank_in_focus)
+            self.debugger.watches.noticed(breakpoint, self.debugger.inferiors.rank_in_focus)
         self._post_settling()
 
     def _breakpoint_deleted(self, breakpoint: gdb.Breakpoint) -> None:
@@ -271,8 +271,8 @@ class Extension:
         self._settle()
 
     def _restarted(self) -> None:
-        self.face.inferiors.has_run()
-        self.face.selection.forget("another checkpoint has been restarted")
+        self.debugger.inferiors.has_run()
+        self.debugger.selection.forget("another checkpoint has been restarted")
         self._before_prompt()
 
     def _before_prompt(self, *_: object) -> None:
@@ -285,27 +285,27 @@ class Extension:
         self._settle()
         self._give_back_libraries()
         self._unread_libraries.settle()
-        self.face.inferiors.settle()
-        before = self.face.selected
-        are_lost = self.face.state().focus.are_lost()
+        self.debugger.inferiors.settle()
+        before = self.debugger.selected
+        are_lost = self.debugger.state().focus.are_lost()
         if are_lost:
             forget_hit()
-            self.face.selection.forget("GDB's symbols have changed")
-        if self._follow_thread() and not (are_lost and self.face.selected == before):
+            self.debugger.selection.forget("GDB's symbols have changed")
+        if self._follow_thread() and not (are_lost and self.debugger.selected == before):
             self._show()
 
     def _give_back_libraries(self) -> None:
         """At a prompt: GDB may have stopped in the midst of the user's commands; in the background it may run."""
         thread = gdb.selected_thread()
         if thread is None or not thread.is_running():
-            self.face.inferiors.give_back_libraries()
+            self.debugger.inferiors.give_back_libraries()
 
     def _follow_thread(self) -> bool:
         """Select the rank that runs on the thread that GDB has selected; True if symbols moved to it."""
         thread, moved = gdb.selected_thread(), False
-        if thread is not None and thread.global_num != self.face.selection.thread and not thread.is_running():
+        if thread is not None and thread.global_num != self.debugger.selection.thread and not thread.is_running():
             with warnings("no rank is selected"):
-                moved = self.face.follow()
+                moved = self.debugger.follow()
         return moved
 
 

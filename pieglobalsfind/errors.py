@@ -1,6 +1,6 @@
 """The one family of errors that users see: a sentence that says what happened, and a hint that says what to do.
 
-Takes nothing, knows nothing of how a face prints them; each face catches `RanklensError` once, at its outermost call.
+Takes nothing. Each front end catches `RanklensError` once, at its outermost call, and prints it in its own way.
 """
 
 from __future__ import annotations

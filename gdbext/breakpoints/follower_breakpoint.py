@@ -46,7 +46,7 @@ class Follower(InferiorBreakpoint):
 
     def __init__(
         self,
-        face: GdbDebugger,
+        debugger: GdbDebugger,
         on_hit: Callable[[Hit], None],
         hits: Hits,
         user: gdb.Breakpoint,
@@ -58,7 +58,7 @@ class Follower(InferiorBreakpoint):
         self.key = key
         self.rank = None if key[1] == SHARED else key[1]
         self._on_hit = on_hit
-        self._face = face
+        self._debugger = debugger
         self.user: Any = user  # the breakpoint or dprintf that this one stands for
         self.is_silenced = False
         self._rests = False
@@ -67,7 +67,7 @@ class Follower(InferiorBreakpoint):
 
     def renewed(self) -> Follower:
         """Return a new breakpoint of GDB's at the same place."""
-        follower = type(self)(self._face, self._on_hit, self._hits, self.user, self.key, self.address)
+        follower = type(self)(self._debugger, self._on_hit, self._hits, self.user, self.key, self.address)
         follower.peers = self.peers
         return follower
 
@@ -113,7 +113,7 @@ class Follower(InferiorBreakpoint):
 
     def _stops_for_a_change(self) -> bool:
         """Whether GDB misses what a watchpoint is for, because symbols have moved; not by the user's commands then."""
-        if not self._face.watches.changes.unseen:
+        if not self._debugger.watches.changes.unseen:
             return False
         self.is_silenced = True
         self.commands = ""
@@ -128,7 +128,7 @@ class Follower(InferiorBreakpoint):
         only, condition = ranks_of(user.condition)
         try:
             if self.key[1] == SHARED:
-                self.rank = self._face.rank_that_runs()
+                self.rank = self._debugger.rank_that_runs()
             if only is not None and (self.rank is None or not is_in(self.rank, only)):
                 return False
             if hasattr(user, "stop"):  # a user's class of breakpoints; GDB allows it no other condition
@@ -175,16 +175,16 @@ class Follower(InferiorBreakpoint):
 
         While another rank steps, its symbols stay: GDB knows the step's end by them.
         """
-        focus = self._face.state().focus
+        focus = self._debugger.state().focus
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
-            return evaluate_condition.is_true(focus, self._face.moment(), self.rank, condition)
+            return evaluate_condition.is_true(focus, self._debugger.moment(), self.rank, condition)
         self._move_symbols()
         follow_frame()
         return bool(gdb.parse_and_eval(condition))
 
     def _says_stop(self) -> bool:
         """What the user's own `stop` method says; an error in it stops, as in GDB."""
-        stepping = self._face.state().focus.rank
+        stepping = self._debugger.state().focus.rank
         if self.rank is not None and stepping not in (None, self.rank) and is_stepping():
             raise TargetError(f"its stop() can't be called for rank {self.rank} while rank {stepping} steps")
         self._move_symbols()
@@ -198,11 +198,11 @@ class Follower(InferiorBreakpoint):
         """GDB asks the followers at one place in the order in which they were made."""
         if self.rank is None:
             return
-        focus = self._face.state().focus
+        focus = self._debugger.state().focus
         if focus.rank != self.rank:
             for peer in self.peers(self.address):
                 peer._came_first = peer.number < self.number
-        focus.move(self._face.moment(), self.rank, inserted=True)
+        focus.move(self._debugger.moment(), self.rank, inserted=True)
 
 
 class DprintfFollower(Follower):

@@ -38,14 +38,14 @@ class InferiorFollowers:
 
     def __init__(
         self,
-        face: GdbDebugger,
+        debugger: GdbDebugger,
         inferior: int,
         on_hit: Callable[[Hit], None],
         hits: Hits,
         dprintfs: Dprintfs,
         disabled: DisabledPlaces,
     ) -> None:
-        self._face = face
+        self._debugger = debugger
         self._disabled = disabled
         self._dprintfs = dprintfs
         self._hits = hits
@@ -69,7 +69,7 @@ class InferiorFollowers:
             else:
                 with uninterrupted():  # else GDB might have one of which nothing is known here
                     kind = DprintfFollower if isinstance(user, Dprintf) else Follower
-                    self._standing[key] = kind(self._face, self._on_hit, self._hits, user, key, address)
+                    self._standing[key] = kind(self._debugger, self._on_hit, self._hits, user, key, address)
                     self._standing[key].peers = self._at
         self.share_out()
 

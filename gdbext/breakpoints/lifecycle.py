@@ -54,8 +54,8 @@ ROUNDS = 4  # of settling: what the first one changes is not news in the next
 class Breakpoints:
     """All followers of one GDB, and how they come and go."""
 
-    def __init__(self, face: GdbDebugger, events: RankEvents) -> None:
-        self._face = face
+    def __init__(self, debugger: GdbDebugger, events: RankEvents) -> None:
+        self._debugger = debugger
         self._events = events
         self._event: Optional[EventBreakpoint] = None
         self._lives: dict[int, InferiorState] = {}
@@ -69,18 +69,20 @@ class Breakpoints:
         self._enable_counts = EnableCounts()
         self.hits = HitsOfStop(self._enable_counts)
         self._warnings = ConditionWarnings()
-        self.disabled_by_gdb = DisabledByGdb(face.inferiors, self._pending.add)
+        self.disabled_by_gdb = DisabledByGdb(debugger.inferiors, self._pending.add)
         self.has_ended = False  # since hits were counted
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
-        face.inferiors.before_move, face.inferiors.on_move = self._before_move, self._moved
+        debugger.inferiors.before_move, debugger.inferiors.on_move = self._before_move, self._moved
 
     def _life(self, number: int = 0) -> InferiorState:
         """Of an inferior; 0: of the selected one."""
         number = number or gdb.selected_inferior().num
         if number not in self._lives:
-            followers = InferiorFollowers(self._face, number, self.hits.add, self._hits, self.dprintfs, self._disabled)
-            calls = RuntimeCalls(self._face, self._on_event, self._are_events_wanted, lambda: followers.ranks)
+            followers = InferiorFollowers(
+                self._debugger, number, self.hits.add, self._hits, self.dprintfs, self._disabled
+            )
+            calls = RuntimeCalls(self._debugger, self._on_event, self._are_events_wanted, lambda: followers.ranks)
             hidden = HiddenRuntime(self._on_event, self.watch_events)
             self._lives[number] = InferiorState(followers, calls, hidden)
         return self._lives[number]
@@ -143,7 +145,7 @@ class Breakpoints:
     def spare_tasks(self) -> None:
         """Take out what would kill a process that GDB is not attached to (`shared_memory_ranks`)."""
         try:
-            moment = self._face.moment()
+            moment = self._debugger.moment()
         except RanklensError:
             return
         if not any(map(breakpoints_in_shared_memory.is_task, moment.table.ranks)):
@@ -160,7 +162,7 @@ class Breakpoints:
 
     def _on_event(self, kind: int, rank: int) -> bool:
         """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
-        self._face.inferiors.forget_moment()
+        self._debugger.inferiors.forget_moment()
         self._events.tell(kind, rank)
         if self._is_anything_in_code():
             self._follow(kind, rank)
@@ -171,7 +173,7 @@ class Breakpoints:
         if kind == BEFORE_COPIES:
             self._followers.give_back_shared()  # it may be copied now
             self.dprintfs.rest = True
-            self._face.state().focus.take_out(self._face.moment(), inserted=True)
+            self._debugger.state().focus.take_out(self._debugger.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._let_go(rank)
         elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in followers.ranks):
@@ -184,11 +186,11 @@ class Breakpoints:
             self.dprintfs.have_changed()
             self.synchronize()
             followers.rest()
-        self._face.inferiors.forget_moment()
+        self._debugger.inferiors.forget_moment()
 
     def _ends_step(self, rank: int) -> bool:
         """Once GDB stops, it takes out what it steps by."""
-        region = self._face.moment().rank(rank).range
+        region = self._debugger.moment().rank(rank).range
         stepping = isinstance(region, Region) and any(address in region for address in own_locations())
         if stepping:
             gdb.write(f"[Rank {rank} leaves this process, the step ends]\n")
@@ -197,7 +199,7 @@ class Breakpoints:
     def _let_go(self, rank: int) -> None:
         """Take all that is ours out of a rank's copies."""
         self._followers.let_go(rank)
-        focus, moment = self._face.state().focus, self._face.moment()
+        focus, moment = self._debugger.state().focus, self._debugger.moment()
         if focus.rank == rank:
             focus.move(moment, self._first_here(moment), inserted=True)
             self.synchronize()
@@ -210,7 +212,7 @@ class Breakpoints:
 
         Of a breakpoint that stands in several copies GDB would test the condition with one and the same copy's globals.
         """
-        focus, moment = self._face.state().focus, self._face.moment()
+        focus, moment = self._debugger.state().focus, self._debugger.moment()
         if focus.rank is None or focus.has_originals(moment):
             rank = focus.rank if focus.rank is not None else self._first_here(moment)
             focus.move(moment, rank, inserted=True)
@@ -220,7 +222,7 @@ class Breakpoints:
         if is_core():
             return
         try:
-            moment = self._face.moment()
+            moment = self._debugger.moment()
         except RanklensError:
             return
         for user in filter(follows, gdb.breakpoints()):
@@ -248,7 +250,7 @@ class Breakpoints:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
         if follows(breakpoint):
             self.disabled_by_gdb.notice(breakpoint)
-        if self._face.inferiors.is_moving:
+        if self._debugger.inferiors.is_moving:
             self._has_moved = True
             return
         if follows(breakpoint) and self._stand_for(breakpoint.number):
@@ -261,7 +263,7 @@ class Breakpoints:
 
     def _moved(self) -> None:
         """Symbols mean another rank."""
-        moves = gdb.selected_inferior().num, self._face.state().focus.moves
+        moves = gdb.selected_inferior().num, self._debugger.state().focus.moves
         if moves != self._woken_after:
             self._woken_after = moves
             self._followers.wake()
@@ -271,7 +273,7 @@ class Breakpoints:
             self._has_moved = False
             for user in filter(follows, gdb.breakpoints()):
                 renew_condition(user)
-            self._followers.disable_again(self._face.moment(), filter(follows, gdb.breakpoints()))
+            self._followers.disable_again(self._debugger.moment(), filter(follows, gdb.breakpoints()))
             self._share_out()
             self.settle()
 
@@ -349,7 +351,7 @@ class Breakpoints:
         if not self._hits.is_counted(user):
             return None
         try:
-            return self._face.rank_that_runs()
+            return self._debugger.rank_that_runs()
         except (RanklensError, gdb.error):
             return None
 
@@ -378,7 +380,7 @@ class Breakpoints:
 
     def renew(self) -> None:
         """Have GDB forget at which of our breakpoints it has stopped, and tell by `$_hit_bpnum` the user's."""
-        if self._face.inferiors.are_several or (self.hits and not speaks_mi()):
+        if self._debugger.inferiors.are_several or (self.hits and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
         self.hits.set_variables()

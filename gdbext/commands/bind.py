@@ -25,10 +25,10 @@ COMPLETIONS = {
 class Bound(gdb.Command):
     """A declared command as one of GDB's."""
 
-    def __init__(self, face: GdbDebugger, command: Command, name: str) -> None:
+    def __init__(self, debugger: GdbDebugger, command: Command, name: str) -> None:
         self.__doc__ = command.help
         is_prefix = any(other.name.startswith(name + " ") for other in COMMANDS)
-        self._face, self._command = face, command
+        self._debugger, self._command = debugger, command
         if command.completes == "ranks":
             super().__init__(name, gdb.COMMAND_DATA, prefix=is_prefix)  # by `complete` of the subclass
         elif command.completes in COMPLETIONS:
@@ -40,9 +40,9 @@ class Bound(gdb.Command):
         """Run the declared command and print its blocks."""
         from pieglobalsfind.debugger.render import render
 
-        with sentences(), untraced(), self._face.returning():
-            for text in render(self._command.run(self._face, argument), self._face.width):
-                self._face.progress.clear()
+        with sentences(), untraced(), self._debugger.returning():
+            for text in render(self._command.run(self._debugger, argument), self._debugger.width):
+                self._debugger.progress.clear()
                 gdb.write(text + "\n")
 
 
@@ -101,9 +101,9 @@ def completed(command: str, word: str) -> list[str]:
     return [line[len(before) :] for line in offered if line.startswith(before)]
 
 
-def bind(face: GdbDebugger) -> None:
+def bind(debugger: GdbDebugger) -> None:
     """Make every declared command known to GDB, and `info ranks` beside `info threads`."""
     for command in COMMANDS:
         for name in (command.name, *command.aliases, *(("info ranks",) if command.name == "rank list" else ())):
             kind = BoundToExpression if command.completes in COMPLETIONS else Bound
-            (BoundToRanks if command.completes == "ranks" else kind)(face, command, name)
+            (BoundToRanks if command.completes == "ranks" else kind)(debugger, command, name)

@@ -20,9 +20,9 @@ from pieglobalsfind.model import Root
 class RankAddress(gdb.Function):
     """$_rankaddr("SYMBOL", N): the address of rank N's own SYMBOL (a global, a function or a file static)."""
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__("_rankaddr")
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, *args: gdb.Value) -> gdb.Value:
         """Return a symbol's address in a rank."""
@@ -31,22 +31,22 @@ class RankAddress(gdb.Function):
             # late, as is all that sourcing the extension does not need
             from gdbext.selection.symbol_address import address_of
 
-            address = address_of(self._face, symbol.string(), int(rank))
+            address = address_of(self._debugger, symbol.string(), int(rank))
             return gdb.Value(address).cast(gdb.lookup_type("void").pointer())
 
 
 class RankOf(gdb.Function):
     """$_rank_of(ADDRESS): the rank to which an address belongs, -1 if to none."""
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__("_rank_of")
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, *args: gdb.Value) -> int:
         """Return the rank that owns an address, or -1."""
         with sentences():
             (address,) = taken(args, 1, "$_rank_of(ADDRESS)")
-            owner = self._face.owner(int(address) % ADDRESS)
+            owner = self._debugger.owner(int(address) % ADDRESS)
             return -1 if owner.rank is None else owner.rank
 
 
@@ -56,15 +56,15 @@ class RankGlobals(gdb.Function):
     That is the selected one; in a breakpoint's condition the one that stops, and each in turn in `rank print`.
     """
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__("_rank_globals")
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, *args: gdb.Value) -> gdb.Value:
         """Return the struct that holds the selected rank's globals."""
         with sentences():
             taken(args, 0, "$_rank_globals()")
-            moment, rank = self._face.moment(), self._face.in_focus
+            moment, rank = self._debugger.moment(), self._debugger.in_focus
             if rank is None:
                 raise UsageError("no rank is selected", "select one by `rank N`")
             for placement in moment.rank(rank).placements:
@@ -87,12 +87,12 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
     return arguments
 
 
-def bind(face: GdbDebugger) -> None:
+def bind(debugger: GdbDebugger) -> None:
     """Register the convenience functions and variables."""
 
     def register() -> None:
         for kind in (RankAddress, RankOf, RankGlobals):
-            kind(face)
+            kind(debugger)
         set_convenience("_rank", -1)
         set_convenience("_rank_count", 0)
 

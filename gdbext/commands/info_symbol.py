@@ -108,14 +108,14 @@ def sections_at(address: int) -> Iterator[tuple[str, str]]:
             yield path, section[3]
 
 
-def bind(face: GdbDebugger) -> None:
+def bind(debugger: GdbDebugger) -> None:
     """Take the place of GDB's own command once GDB has a rank's symbols, and not in sessions without ranks."""
-    before = face.inferiors.on_move
+    before = debugger.inferiors.on_move
 
     def moved() -> None:
-        if face.state().focus.wanted.files_of_views:
-            face.inferiors.on_move = before
-            InfoSymbol(lambda: face.state().focus.wanted.files_of_views)
+        if debugger.state().focus.wanted.files_of_views:
+            debugger.inferiors.on_move = before
+            InfoSymbol(lambda: debugger.state().focus.wanted.files_of_views)
         before()
 
-    face.inferiors.on_move = moved
+    debugger.inferiors.on_move = moved

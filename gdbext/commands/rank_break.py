@@ -26,16 +26,16 @@ class RankIn(gdb.Function):
     That is the selected one; in a breakpoint's condition the one that stops, in whichever inferior.
     """
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__("_rank_in")
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, *args: gdb.Value) -> bool:
         """Return whether the selected rank is in a set."""
         with sentences():
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
-            rank, text = self._face.in_focus, text_of(args[0])
+            rank, text = self._debugger.in_focus, text_of(args[0])
             is_in_set = breakpoint_arguments.is_in(-1 if rank is None else rank, text)
             return rank is not None and is_in_set
 
@@ -47,15 +47,15 @@ class RankBreak(gdb.Command):
 
     name, command = "rank break", "break"
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__(self.name, gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_LOCATION)
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Set a breakpoint for the ranks of a set."""
         with sentences(), gdb_errors():
             asked = breakpoint_arguments.parse(argument)
-            condition = restricted(self._face, asked.chosen, asked.condition)
+            condition = restricted(self._debugger, asked.chosen, asked.condition)
             gdb.execute(f"{self.command} {asked.location}" + (f" if {condition}" if condition else ""), from_tty)
 
 
@@ -66,31 +66,31 @@ class RankTbreak(RankBreak):
     name, command = "rank tbreak", "tbreak"
 
 
-def restricted(face: GdbDebugger, chosen: str, condition: str) -> str:
+def restricted(debugger: GdbDebugger, chosen: str, condition: str) -> str:
     """A condition for the ranks that are in the set now."""
     if chosen in ("", "all"):
         return condition
     parsed, numbers = rankset.parse(chosen), chosen
     with suppress(NotVirtualizedError, TargetError):  # there are no ranks yet
-        rankset.check_may_exist(parsed, face.moment().table)
+        rankset.check_may_exist(parsed, debugger.moment().table)
     if not all(isinstance(item, rankset.Span) for item in parsed):
-        numbers = rankset.compact(face.job().select(parsed, face.location))
+        numbers = rankset.compact(debugger.job().select(parsed, debugger.location))
         if not numbers:
             raise UsageError(f"no rank is in {chosen}", rankset.HINT)
-    register_function(face)
+    register_function(debugger)
     quote, both = ("'", ".and.") if language() == "fortran" else ('"', "&&")
     only = f"$_rank_in({quote}{numbers}{quote})"
     return f"{only} {both} ({condition})" if condition else only
 
 
 @cache
-def register_function(face: GdbDebugger) -> None:
+def register_function(debugger: GdbDebugger) -> None:
     """Make the function known to GDB: by the first program, or before it by the first condition that calls it."""
-    RankIn(face)
+    RankIn(debugger)
 
 
-def bind(face: GdbDebugger) -> None:
+def bind(debugger: GdbDebugger) -> None:
     """Make the commands, and the function that their conditions call, known to GDB."""
-    with_program(partial(register_function, face))
-    RankBreak(face)
-    RankTbreak(face)
+    with_program(partial(register_function, debugger))
+    RankBreak(debugger)
+    RankTbreak(debugger)

@@ -84,13 +84,13 @@ class RankWatch(gdb.Command):
     EXPR means what it means in each rank's nearest user frame; its place there is watched, whichever rank writes to it.
     Without SET: on the selected rank. The processor watches up to 4 places."""
 
-    def __init__(self, face: GdbDebugger) -> None:
+    def __init__(self, debugger: GdbDebugger) -> None:
         super().__init__("rank watch", gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_EXPRESSION)
-        self._face = face
+        self._debugger = debugger
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Set a watchpoint on an expression's storage in each rank of a set."""
-        with sentences(), gdb_errors(), self._face.returning():
+        with sentences(), gdb_errors(), self._debugger.returning():
             expression, numbers = self._arguments(argument)
             already = sum(gdb_breakpoint.type in HARDWARE_WATCHPOINTS for gdb_breakpoint in gdb.breakpoints())
             places = processor().watched_places
@@ -100,32 +100,32 @@ class RankWatch(gdb.Command):
                     "name fewer ranks, or delete watchpoints",
                 )
             for number in numbers:
-                with self._face.at_user_frame(number):
-                    check_is_attached(self._face.moment(), number)
+                with self._debugger.at_user_frame(number):
+                    check_is_attached(self._debugger.moment(), number)
                     self._watch(expression, number)
 
     def _watch(self, expression: str, number: int) -> None:
-        address = shared_address(self._face.moment(), number, expression)
+        address = shared_address(self._debugger.moment(), number, expression)
         if address is None:
             answer = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
             gdb.write(f"Rank {number}: {answer}")
             return
         gdb.write(f"Rank {number}: ")  # GDB itself goes on
-        watch_remapped(expression, number, address, self._face.watches.changes)
+        watch_remapped(expression, number, address, self._debugger.watches.changes)
 
     def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
         expression, _, last = argument.strip().rpartition(" ")
         chosen = rankset.recognize(last) if expression else None
         if chosen is None:
-            expression, selected = argument.strip(), self._face.selected
+            expression, selected = argument.strip(), self._debugger.selected
             if expression and selected is None:
                 raise UsageError("no rank is selected", "name the ranks: rank watch EXPR 0-3")
             chosen = (rankset.Span(selected or 0, selected or 0),)
         if not expression:
             raise UsageError("no expression to watch is given", "for instance: rank watch residual 3")
-        return expression, self._face.job().select(chosen, self._face.location)
+        return expression, self._debugger.job().select(chosen, self._debugger.location)
 
 
-def bind(face: GdbDebugger) -> None:
+def bind(debugger: GdbDebugger) -> None:
     """Make the command known to GDB."""
-    RankWatch(face)
+    RankWatch(debugger)

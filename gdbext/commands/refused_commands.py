@@ -35,15 +35,15 @@ SETTING_HOOKS = {f"set hookpost-{MAY_CALL}": CHECK_SETTING, f"show hookpost-{MAY
 class CheckRunning(gdb.Command):
     """Refuse a command that needs the selected rank to run; `before` is called if it does."""
 
-    def __init__(self, name: str, face: GdbDebugger, before: Callable[[], None], besides: str) -> None:
+    def __init__(self, name: str, debugger: GdbDebugger, before: Callable[[], None], besides: str) -> None:
         super().__init__(name, gdb.COMMAND_MAINTENANCE)
-        self._face = face
+        self._debugger = debugger
         self._before = before
         self._besides = besides
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Refuse to run a rank that does not run, with the reason."""
-        selection = self._face.selection
+        selection = self._debugger.selection
         if gdb.selected_thread() is None:
             return  # GDB itself says what is lacking
         if selection.rank is None and argument == "call" and is_core():
@@ -59,30 +59,30 @@ class CheckRunning(gdb.Command):
             raise gdb.GdbError(f"`{argument}` needs a rank that runs, and nothing runs in a core file{self._besides}")
         from pieglobalsfind.debugger.wording import needs_running
 
-        rank = self._face.job().shown(selection.rank)
+        rank = self._debugger.job().shown(selection.rank)
         raise gdb.GdbError(needs_running(argument, rank, "rank tbreak") + self._besides)
 
     def _report_own_command(self) -> None:
         """Before GDB refuses to call a function in a core file with ranks, in words that do not help."""
         with suppress(RanklensError):
-            self._face.job()
+            self._debugger.job()
             gdb.write(f"No function can be called in a core file; {OWN_COMMAND}.\n")
 
 
-def keep_calls_off(face: GdbDebugger) -> None:
+def keep_calls_off(debugger: GdbDebugger) -> None:
     """After `set` and `show may-call-functions`: it is off while a suspended rank is selected, which we say."""
-    if not face.selection.forbids_calls:
+    if not debugger.selection.forbids_calls:
         return
     if gdb.parameter(MAY_CALL):
         gdb.execute(f"set {MAY_CALL} off", to_string=True)
     gdb.write(f"{NO_CALLS.capitalize()}, and the selected one is suspended: {INSTEAD}.\n")
 
 
-def bind(face: GdbDebugger, before_step: Callable[[], None]) -> None:
+def bind(debugger: GdbDebugger, before_step: Callable[[], None]) -> None:
     """`before_step` is called before a command that makes a rank go on."""
-    CheckRunning(CHECK, face, before_step, "")
-    CheckRunning(CHECK_CALL, face, lambda: None, BESIDES)
-    hooks.Called(CHECK_SETTING, lambda: keep_calls_off(face))
+    CheckRunning(CHECK, debugger, before_step, "")
+    CheckRunning(CHECK_CALL, debugger, lambda: None, BESIDES)
+    hooks.Called(CHECK_SETTING, lambda: keep_calls_off(debugger))
     hooks.define(
         *({f"hook-{command}": f"{CHECK} {command}"} for command in GO_ON),
         *({hook: f"{CHECK_CALL} {hook.replace('hook-', '')}"} for hook in CALL),

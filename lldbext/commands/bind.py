@@ -26,22 +26,22 @@ class Bound:
     word: ClassVar[str]
 
     def __init__(self, debugger: Any, internal_dict: dict[str, Any]) -> None:
-        self._face = LldbDebugger(debugger)
+        self._debugger = LldbDebugger(debugger)
 
     def __call__(self, debugger: Any, arguments: str, context: Any, result: Any) -> None:
         """Run the declared command and print its blocks."""
         try:
             command, rest = resolved(self.word, arguments)
-            self._face.be_current()
-            self._face.check_is_alive()
+            self._debugger.be_current()
+            self._debugger.check_is_alive()
             with bytecode_cache.kept():
-                for text in render(command.run(self._face, rest), self._face.width):
+                for text in render(command.run(self._debugger, rest), self._debugger.width):
                     result.AppendMessage(text)
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except Exception as error:  # LLDB would print a traceback
             result.SetError(sentence_of(error))
         finally:
-            self._face.settle()
+            self._debugger.settle()
 
     def get_short_help(self) -> str:
         """Return the summary for LLDB's help."""

@@ -27,13 +27,13 @@ class EditorCommand:
     """`ranklens-editor names TID`, `ranklens-editor settle`, `ranklens-editor runtime TID`."""
 
     def __init__(self, debugger: Any, internal_dict: dict[str, Any]) -> None:
-        self._face = LldbDebugger(debugger)
+        self._debugger = LldbDebugger(debugger)
 
     def __call__(self, debugger: Any, arguments: str, context: Any, result: Any) -> None:
         """Carry out one request."""
         try:
             request, _, tid = arguments.strip().partition(" ")
-            session = self._face.session()
+            session = self._debugger.session()
             rank = rank_of_tid(int(tid or 0))
             with kept_frame(session):
                 answer = REQUESTS[request](session, rank)

@@ -25,18 +25,18 @@ from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.process_view import ProcessView
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Set a breakpoint for the ranks of a set."""
-    assert isinstance(face, LldbDebugger)
+    assert isinstance(debugger, LldbDebugger)
     asked = breakpoint_arguments.parse(text)
-    target = face.debugger.GetSelectedTarget()
+    target = debugger.sb_debugger.GetSelectedTarget()
     if not target.IsValid():
         raise TargetError("there is no program", "name it first: target create PROGRAM")
-    numbers = numbers_of(face, asked.chosen)
+    numbers = numbers_of(debugger, asked.chosen)
     with suppress(NotVirtualizedError, TargetError):  # there are no copies yet
-        lifecycle.place_all(face.session())
+        lifecycle.place_all(debugger.session())
     before = target.GetNumBreakpoints()
-    output = execute(face.debugger, f"_regexp-break {asked.location}")
+    output = execute(debugger.sb_debugger, f"_regexp-break {asked.location}")
     if target.GetNumBreakpoints() == before:
         raise UsageError(f"LLDB set no breakpoint at {asked.location}", "for instance: rank break solver.c:81 0-3")
     made = target.GetBreakpointAtIndex(before)
@@ -46,7 +46,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         made.SetScriptCallbackFunction(f"{__name__}.on_hit", extra)
     yield TextBlock(output.strip())
     with suppress(NotVirtualizedError, TargetError):
-        for line in lifecycle.spare_tasks(face.session(), face.moment()):
+        for line in lifecycle.spare_tasks(debugger.session(), debugger.moment()):
             yield TextBlock(line)
 
 
@@ -56,16 +56,16 @@ def _as_stream(facts: dict[str, str]) -> Any:
     return stream
 
 
-def numbers_of(face: LldbDebugger, chosen: str) -> str:
+def numbers_of(debugger: LldbDebugger, chosen: str) -> str:
     """The set in numbers, as it is now; "" for all ranks."""
     if chosen in ("", "all"):
         return ""
     parsed = rankset.parse(chosen)
     if all(isinstance(item, rankset.Span) for item in parsed):
         with suppress(NotVirtualizedError, TargetError):  # there are no ranks yet
-            rankset.check_may_exist(parsed, face.moment().table)
+            rankset.check_may_exist(parsed, debugger.moment().table)
         return chosen
-    numbers = rankset.compact(rankset.select(parsed, face.moment().table, face.location))
+    numbers = rankset.compact(rankset.select(parsed, debugger.moment().table, debugger.location))
     if not numbers:
         raise UsageError(f"no rank is in {chosen}", rankset.HINT)
     return numbers

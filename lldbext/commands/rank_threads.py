@@ -16,17 +16,17 @@ from pieglobalsfind.ranks import rankset
 MOST = "--most"
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Choose how many ranks LLDB shows as threads."""
-    assert isinstance(face, LldbDebugger)
-    session = face.session()
+    assert isinstance(debugger, LldbDebugger)
+    session = debugger.session()
     words = text.split()
     moment = session.moment()
     if words[:1] == [MOST]:
         SESSIONS.most_threads = number(words[1:])
         session.list_threads()
     elif words:
-        chosen = rankset.select(rankset.parse(" ".join(words)), moment.table, face.location)
+        chosen = rankset.select(rankset.parse(" ".join(words)), moment.table, debugger.location)
         session.asked = dict.fromkeys(chosen)
         session.list_threads()
     yield TextBlock(session.threads_text(moment))

@@ -47,16 +47,16 @@ class LldbDebugger:
     """The one object behind every command of a debugger."""
 
     def __init__(self, debugger: Any) -> None:
-        self.debugger = debugger
+        self.sb_debugger = debugger
 
     @property
     def width(self) -> int:
         """Return the terminal's width in columns, 0 without a terminal."""
-        return int(self.debugger.GetTerminalWidth()) if os.isatty(1) else 0
+        return int(self.sb_debugger.GetTerminalWidth()) if os.isatty(1) else 0
 
     def session(self) -> Session:
         """Of the selected process; raises `TargetError` if there is none."""
-        process = self.debugger.GetSelectedTarget().GetProcess()
+        process = self.sb_debugger.GetSelectedTarget().GetProcess()
         if not process.IsValid():
             raise TargetError(
                 "there is no process and no core file", "run the program, attach to it, or open a core file"
@@ -69,7 +69,7 @@ class LldbDebugger:
         """LLDB has all ranks in its list, also where it has just attached and asked for none."""
         with suppress(TargetError, NotVirtualizedError):
             session = self.session()
-            wait_for_printing(self.debugger)
+            wait_for_printing(self.sb_debugger)
             session.keep_frame()
             if not session.is_listed(session.moment()):
                 session.list_threads()
@@ -269,7 +269,7 @@ class LldbDebugger:
         """Run one of LLDB's commands in a rank and return its output."""
         self.session().know_all()
         with self.selection().visiting(rank):
-            return execute(self.debugger, command)
+            return execute(self.sb_debugger, command)
 
 
 def evaluated(where: Any, expression: str) -> Union[Any, Absent]:

@@ -112,14 +112,14 @@ class WantedValue:
         return (self.number % (1 << bits)).to_bytes(size, "little")
 
 
-def search(face: Debugger, text: str) -> Iterator[Block]:
+def search(debugger: Debugger, text: str) -> Iterator[Block]:
     """What `rank find` answers."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise UsageError("`rank find` takes a value and perhaps a set of ranks", "for instance: rank find 42 0-3")
-    sought, job = WantedValue(number_of(words[0])), face.job()
+    sought, job = WantedValue(number_of(words[0])), debugger.job()
     chosen = rankset.parse(words[1]) if words[1:] else rankset.ALL
-    numbers = job.select(chosen, face.location)
+    numbers = job.select(chosen, debugger.location)
     shown = 0
     moment = job.processes[0].moment
     for elf_object in (elf_object for elf_object in moment.table.objects if elf_object.privatized):

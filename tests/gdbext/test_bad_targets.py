@@ -146,10 +146,10 @@ place = next(line.split("-")[0] for line in open("/proc/{places.pid}/maps") if "
 word = f"*(unsigned long *)(0x{{place}} + {offset})"
 before = value("(unsigned long)" + word)
 gdb.execute("set var " + word + " = {value}")
-gdb.execute("python from gdbext import extension; extension._extension.face.state().moment = None")
+gdb.execute("python from gdbext import extension; extension._extension.debugger.state().moment = None")
 tell("wrong", ask("rank list"))
 gdb.execute("set var " + word + f" = {{before}}")
-gdb.execute("python extension._extension.face.state().moment = None")
+gdb.execute("python extension._extension.debugger.state().moment = None")
 tell("right", ask("rank list"))
 """,
         places.pid,

@@ -27,7 +27,7 @@ from gdbext import extension
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.gdb_api.progress import Progress
 
-face, counted, seen = extension._extension.face, Progress.counted, []
+debugger, counted, seen = extension._extension.debugger, Progress.counted, []
 
 def interrupting(progress, numbers):
     for number in counted(progress, numbers):

@@ -27,7 +27,7 @@ def plainly(form, expression):
             gdb.execute("up", to_string=True)
         lines.append(f"{{rank}}: " + ask(f"output{{form}} {{expression}}"))
     return chr(10).join(lines)
-debugger = _extension.face
+debugger = _extension.debugger
 ask("set $chosen = 40")
 for expression in EXPRESSIONS:
     form, _, rest = expression.rpartition(" ") if expression.startswith("/") else ("", "", expression)

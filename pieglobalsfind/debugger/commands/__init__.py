@@ -16,9 +16,9 @@ from pieglobalsfind.ranks.rankset import HINT
 def late(module: str, function: str = "run") -> Run:
     """What a command does, by the module of this package that has it."""
 
-    def run(face: Debugger, text: str) -> Iterator[Block]:
+    def run(debugger: Debugger, text: str) -> Iterator[Block]:
         run: Run = getattr(import_module(f"{__name__}.{module}"), function)
-        return run(face, text)
+        return run(debugger, text)
 
     return run
 

@@ -9,10 +9,10 @@ from pieglobalsfind.debugger.wording import owner_text
 from pieglobalsfind.errors import UsageError
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Show which rank owns an address."""
     if not text.strip():
         raise UsageError("no address is given", "for instance: pieglobalsfind $pc, or pieglobalsfind &counter")
-    moment = face.moment()
-    address = face.address(text.strip())
+    moment = debugger.moment()
+    address = debugger.address(text.strip())
     yield TextBlock(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")

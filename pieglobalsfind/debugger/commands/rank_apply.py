@@ -10,14 +10,14 @@ from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.ranks import rankset
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Run a command in each rank of a set."""
     chosen, flags, command = arguments(text)
-    job = face.job()
-    for number in face.counted(job.select(chosen, face.location)):
+    job = debugger.job()
+    for number in debugger.counted(job.select(chosen, debugger.location)):
         output, failure = "", None
         try:
-            output = face.execute(number, command)
+            output = debugger.execute(number, command)
         except RanklensError as error:
             if "c" not in flags and "s" not in flags:
                 raise

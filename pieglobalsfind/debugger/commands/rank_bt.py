@@ -12,34 +12,34 @@ from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.session.runtime_frames import fold
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Print the backtraces of a set of ranks."""
-    job = face.job()
-    chosen, full = arguments(face, text)
-    numbers = job.select(chosen, face.location)
+    job = debugger.job()
+    chosen, full = arguments(debugger, text)
+    numbers = job.select(chosen, debugger.location)
     if not numbers:
         yield TextBlock("No ranks")
-    for position, number in enumerate(face.counted(numbers)):
+    for position, number in enumerate(debugger.counted(numbers)):
         gap = "\n" if position else ""
         yield TextBlock(f"{gap}Rank {number}, {state_text(job.shown(number))}:")
         try:
-            yield TextBlock(backtrace(face, job.of(number), number, full))
+            yield TextBlock(backtrace(debugger, job.of(number), number, full))
         except RanklensError as error:
             if len(numbers) == 1 or isinstance(error, TargetEndedError):
                 raise
             yield Finding(error.sentence, error.hint)
 
 
-def backtrace(face: Debugger, moment: ProcessView, number: int, full: bool) -> str:
+def backtrace(debugger: Debugger, moment: ProcessView, number: int, full: bool) -> str:
     """A line per frame, and before them how many of the runtime are left out."""
-    frames = face.frames(number, variables=full)
-    if not face.folds_runtime:
+    frames = debugger.frames(number, variables=full)
+    if not debugger.folds_runtime:
         return "\n".join(map(frame_text, frames))
     folded = fold(moment, frames, lambda frame: frame.pc)
     return "\n".join([*filter(None, [folded.note]), *map(frame_text, folded.shown)])
 
 
-def arguments(face: Debugger, text: str) -> tuple[rankset.RankSet, bool]:
+def arguments(debugger: Debugger, text: str) -> tuple[rankset.RankSet, bool]:
     """`[SET] [full]`: the set (the selected rank, or all if none is) and whether locals are wanted."""
     words = text.split()
     full = words[-1:] == ["full"]
@@ -49,4 +49,4 @@ def arguments(face: Debugger, text: str) -> tuple[rankset.RankSet, bool]:
         raise UsageError("`rank bt` takes one set of ranks, and the word full", rankset.HINT)
     if words:
         return rankset.parse(words[0]), full
-    return (rankset.ALL if face.selected is None else (rankset.Span(face.selected, face.selected),)), full
+    return (rankset.ALL if debugger.selected is None else (rankset.Span(debugger.selected, debugger.selected),)), full

@@ -13,18 +13,18 @@ NONE = "none"
 HINT = "for instance: rank context fcontext 0x7ffff7d8ef40, rank context ucontext &fibers[3].context"
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Let frames begin at a saved context."""
     kind, _, expression = text.strip().partition(" ")
     if kind == NONE and not expression:
-        face.enter(None, "you asked for none")
+        debugger.enter(None, "you asked for none")
         yield TextBlock("[Frames are the thread's own]")
         return
     if not kind or not expression:
         raise UsageError("a context is a kind and an address", HINT)
-    address = face.address(expression.strip())
-    registers = saved_context.registers(face.target(), kind, address)
-    backtrace = face.enter(registers, f"the {kind} at {address:#x} is")
+    address = debugger.address(expression.strip())
+    registers = saved_context.registers(debugger.target(), kind, address)
+    backtrace = debugger.enter(registers, f"the {kind} at {address:#x} is")
     yield TextBlock(f"[{kind} at {address:#x}]")
     for frame in backtrace.frames:
         yield TextBlock(frame_text(frame))

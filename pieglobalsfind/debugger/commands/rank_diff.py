@@ -11,11 +11,11 @@ from pieglobalsfind.ranks import rankset
 from pieglobalsfind.values.rank_statistics import DISTINCT, statistics_of
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Group ranks by an expression's value."""
     groups: dict[str, list[int]] = {}
     values: dict[int, str] = {}
-    for number, value in answers(face, parse(text, "rank diff")):
+    for number, value in answers(debugger, parse(text, "rank diff")):
         groups.setdefault(str(value), []).append(number)
         if not isinstance(value, Absent):
             values[number] = value

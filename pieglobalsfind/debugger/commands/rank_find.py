@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pieglobalsfind.debugger.declare import Block, Debugger
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Search ranks' memory for a value."""
     from pieglobalsfind.debugger.value_search import search  # late: types of debug information take long to import
 
-    yield from search(face, text)
+    yield from search(debugger, text)

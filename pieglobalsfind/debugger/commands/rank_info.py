@@ -16,10 +16,10 @@ RANKS_OWN = 0  # the level of a thread-local block that no other rank uses
 COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"), Column("build-id"))
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Print all that is known of a rank."""
-    job = face.job()
-    rank = job.shown(number(face, text))
+    job = debugger.job()
+    rank = job.shown(number(debugger, text))
     moment = job.of(rank.rank)
     yield TextBlock(f"Rank {rank.rank} of {moment.table.rank_count}, {state_text(rank)}{job.place(rank.rank)}")
     yield TextBlock("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))
@@ -28,16 +28,16 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         yield Table(COPIES, copies)
 
 
-def number(face: Debugger, text: str) -> int:
+def number(debugger: Debugger, text: str) -> int:
     """Return the rank that is named, or the selected one."""
     word = text.strip()
     if word.isdecimal() and len(word) <= 10:
         return int(word)
     if word:
         raise UsageError(f"{word!r} is not a rank", "give one number, or nothing for the selected rank")
-    if face.selected is None:
-        raise UsageError(f"no rank is selected because {face.reason}", "give its number: rank info 3")
-    return face.selected
+    if debugger.selected is None:
+        raise UsageError(f"no rank is selected because {debugger.reason}", "give its number: rank info 3")
+    return debugger.selected
 
 
 def facts(moment: ProcessView, rank: Rank) -> Iterator[tuple[str, str]]:

@@ -39,16 +39,16 @@ PROCESS = Column("process")
 LOCATED = (Column("where", flexible=True),)
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Print the table of ranks."""
-    job = face.job()
+    job = debugger.job()
     chosen, state, each = arguments(text)
-    chosen_ranks = map(job.shown, job.select(chosen, face.location))
+    chosen_ranks = map(job.shown, job.select(chosen, debugger.location))
     shown = {rank.rank: rank for rank in chosen_ranks if state in ("", rank.state)}
     if shown:
         located = len(shown) <= MOST_LOCATIONS
         columns = (*((PROCESS,) if job.spans_processes else ()), *(LOCATED if located else ()))
-        rows = tuple(row(face, job, shown[number], located) for number in face.counted(tuple(shown)))
+        rows = tuple(row(debugger, job, shown[number], located) for number in debugger.counted(tuple(shown)))
         if len(rows) <= MOST_ROWS or each:
             yield Table((*COLUMNS, *columns), rows)
         else:
@@ -96,7 +96,7 @@ def arguments(text: str) -> tuple[rankset.RankSet, str, bool]:
     return (rankset.parse(words[0]) if words else rankset.ALL), state, each
 
 
-def where(face: Debugger, moment: ProcessView, rank: Rank) -> str:
+def where(debugger: Debugger, moment: ProcessView, rank: Rank) -> str:
     """The innermost user function: by the files' unwind tables, else by the debugger's frames; "" if there is none."""
     if rank.state in (STARTING, EXITED, MIGRATED_OUT):
         return ""
@@ -105,21 +105,21 @@ def where(face: Debugger, moment: ProcessView, rank: Rank) -> str:
     except TargetEndedError:
         raise
     except RanklensError:
-        return face.location(rank.rank)
+        return debugger.location(rank.rank)
     if call is None:
-        return face.location(rank.rank)
+        return debugger.location(rank.rank)
     return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}" if call.file else call.function
 
 
-def row(face: Debugger, job: JobView, rank: Rank, located: bool) -> tuple[str, ...]:
+def row(debugger: Debugger, job: JobView, rank: Rank, located: bool) -> tuple[str, ...]:
     """Return a rank's cells."""
     return (
-        "*" if rank.rank == face.selected else "",
+        "*" if rank.rank == debugger.selected else "",
         str(rank.rank),
         state_word(rank),
         element_text(rank),
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",
         *((job.process(rank.rank).name,) if job.spans_processes else ()),
-        *((where(face, job.of(rank.rank), rank),) if located else ()),
+        *((where(debugger, job.of(rank.rank), rank),) if located else ()),
     )

@@ -100,10 +100,10 @@ def is_operand(text: str) -> bool:
     return bool(_ENDS_AS_OPERAND.search(text)) and not _ENDS_AS_OPERATOR.search(text)
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Values as they are read; what can't be had follows once for all ranks of which the same is to be said."""
     failures: dict[str, list[int]] = {}
-    for number, answer in answers(face, parse(text)):
+    for number, answer in answers(debugger, parse(text)):
         if isinstance(answer, Absent):
             failures.setdefault(str(answer), []).append(number)
         else:
@@ -112,23 +112,23 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         yield TextBlock(f"{rankset.compact(numbers)}: {why}")
 
 
-def answers(face: Debugger, request: PrintRequest) -> Iterator[tuple[int, Union[str, Absent]]]:
+def answers(debugger: Debugger, request: PrintRequest) -> Iterator[tuple[int, Union[str, Absent]]]:
     """Each rank's number and its value, labelled if it is not the rank's own, or why there is none."""
-    job = face.job()
-    numbers = job.select(request.ranks, face.location)
-    by_rank = face.values(numbers, request.expression, request.form)
-    for number in face.counted(numbers):
-        value = by_rank[number] if number in by_rank else evaluated(face, number, request)
+    job = debugger.job()
+    numbers = job.select(request.ranks, debugger.location)
+    by_rank = debugger.values(numbers, request.expression, request.form)
+    for number in debugger.counted(numbers):
+        value = by_rank[number] if number in by_rank else evaluated(debugger, number, request)
         if request.nominal and not isinstance(value, Absent):
-            yield number, _nominal(face, job.of(number), number, request, value)
+            yield number, _nominal(debugger, job.of(number), number, request, value)
         else:
             yield number, _labelled(job.of(number), number, value)
 
 
-def evaluated(face: Debugger, number: int, request: PrintRequest) -> Union[ExpressionValue, Absent]:
+def evaluated(debugger: Debugger, number: int, request: PrintRequest) -> Union[ExpressionValue, Absent]:
     """Return an expression's value, or why it has none."""
     try:
-        return face.evaluate(number, request.expression, request.form)
+        return debugger.evaluate(number, request.expression, request.form)
     except TargetEndedError:
         raise
     except RanklensError as error:
@@ -136,7 +136,7 @@ def evaluated(face: Debugger, number: int, request: PrintRequest) -> Union[Expre
 
 
 def _nominal(
-    face: Debugger, moment: ProcessView, number: int, request: PrintRequest, used: ExpressionValue
+    debugger: Debugger, moment: ProcessView, number: int, request: PrintRequest, used: ExpressionValue
 ) -> Union[str, Absent]:
     """The value in the rank's own copy, labelled if the rank's code uses another instance."""
     if used.address is None:
@@ -144,7 +144,7 @@ def _nominal(
     place = nominal_place(moment.rank(number), moment.table.objects, used.address)
     if place is None:
         return _labelled(moment, number, used)
-    value = face.value_at(number, request.expression, place, request.form)
+    value = debugger.value_at(number, request.expression, place, request.form)
     return value if isinstance(value, Absent) else f"{value.text} (nominal: its code uses {used.address:#x})"
 
 

@@ -15,18 +15,18 @@ from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.frame import Frame
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Merge the stacks of a set of ranks into a tree."""
     words = text.split()
     if len(words) > 1:
         raise UsageError("`rank tree` takes one set of ranks", rankset.HINT)
-    job = face.job()
+    job = debugger.job()
     chosen = rankset.parse(words[0]) if words else rankset.ALL
     root = call_tree.Node("")
     without: dict[str, list[int]] = {}
-    for number in face.counted(job.select(chosen, face.location)):
+    for number in debugger.counted(job.select(chosen, debugger.location)):
         with gathered(without, number):
-            root.add(number, calls(face, job.of(number), number))
+            root.add(number, calls(debugger, job.of(number), number))
     if root.ranks or not without:
         yield TextBlock("\n".join(call_tree.lines(root)) or "No ranks")
     for sentence, numbers in without.items():
@@ -42,7 +42,7 @@ def gathered(without: dict[str, list[int]], number: int) -> Iterator[None]:
         without.setdefault(error.sentence.replace(f"rank {number} ", "it ", 1), []).append(number)
 
 
-def calls(face: Debugger, moment: ProcessView, number: int) -> list[Call]:
+def calls(debugger: Debugger, moment: ProcessView, number: int) -> list[Call]:
     """A rank's stack, outermost first; raises `RanklensError` if it has none.
 
     Without the debugger's frames, which take a hundred times as long; with them where libdw is missing.
@@ -50,18 +50,18 @@ def calls(face: Debugger, moment: ProcessView, number: int) -> list[Call]:
     try:
         walked = moment.walker.stack(moment.rank(number))
     except ObjectFileError:
-        return by_frames(face, moment, number)
+        return by_frames(debugger, moment, number)
     if walked.ends:
-        return by_frames(face, moment, number)
-    if not face.folds_runtime:
+        return by_frames(debugger, moment, number)
+    if not debugger.folds_runtime:
         return list(walked.calls)
     return list(fold_calls(runtime_path(moment.table, moment.translator), walked.calls))
 
 
-def by_frames(face: Debugger, moment: ProcessView, number: int) -> list[Call]:
+def by_frames(debugger: Debugger, moment: ProcessView, number: int) -> list[Call]:
     """The same by the debugger's frames."""
-    frames = face.frames(number)
-    shown = list(fold(moment, frames, lambda frame: frame.pc).shown if face.folds_runtime else frames)
+    frames = debugger.frames(number)
+    shown = list(fold(moment, frames, lambda frame: frame.pc).shown if debugger.folds_runtime else frames)
     return [call(frame) for frame in reversed(shown)]
 
 

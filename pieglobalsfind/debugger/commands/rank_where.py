@@ -20,16 +20,16 @@ from pieglobalsfind.session.process_view import ProcessView
 MOST_RANKS = 16  # rows that say where other ranks have it
 
 
-def run(face: Debugger, text: str) -> Iterator[Block]:
+def run(debugger: Debugger, text: str) -> Iterator[Block]:
     """Show an address in every rank."""
     is_nominal, expression = without_nominal(text)
     if not expression:
         raise UsageError("no address is given", "for instance: rank where &counter")
-    moment = face.moment()
-    address = face.address(expression)
+    moment = debugger.moment()
+    address = debugger.address(expression)
     owner = moment.translator.owner(address)
     yield TextBlock(f"{address:#x}: {owner_text(moment, owner)}")
-    rows = tuple(instances(moment, face.job(), owner, is_nominal))
+    rows = tuple(instances(moment, debugger.job(), owner, is_nominal))
     if rows:
         yield Table((Column("rank", numeric=True), Column("address")), rows[:MOST_RANKS])
     if len(rows) > MOST_RANKS:

@@ -22,9 +22,9 @@ gdb.execute("set rank fold-runtime off")
 found = {{}}
 for rank in range({RANKS}):
     gdb.execute(f"rank {{rank}}")
-    face = extension._extension.face
-    moment = face.moment()
-    frames = [[frame.function, frame.file.rpartition("/")[2], frame.line] for frame in face.frames(rank)]
+    debugger = extension._extension.debugger
+    moment = debugger.moment()
+    frames = [[frame.function, frame.file.rpartition("/")[2], frame.line] for frame in debugger.frames(rank)]
     walked = moment.walker.stack(moment.rank(rank))
     calls = [[call.function, call.file.rpartition("/")[2], call.line] for call in reversed(walked.calls)]
     if calls[-1][1].endswith(".f90") and frames[-1][0] != "main":  # the compiler's, at which newer GDBs end before
