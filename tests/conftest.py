@@ -5,7 +5,6 @@ A job is started by `start_job` and is known to be ready by a line that it print
 
 from __future__ import annotations
 
-import compileall
 import os
 import signal
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ from tests.support.host.indexed import write_starter
 from tests.support.lldb.index import keep_index_in
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
-
-PACKAGES = ("pieglobalsfind", "gdbext", "lldbext", "inspector")
 
 
 @pytest.fixture(scope="session")
@@ -87,16 +84,9 @@ def pytest_configure() -> None:
     for name in CHANGES_OUTPUT:
         os.environ.pop(name, None)
     os.environ["LC_ALL"] = "C.UTF-8"
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """The commands and both debuggers are started a thousand times: that none compiles our modules again.
-
-    Where PYTHONDONTWRITEBYTECODE is set, each of them would.
-    """
-    if not hasattr(session.config, "workerinput"):
-        for package in PACKAGES:
-            compileall.compile_dir(ROOT / package, quiet=2)
+    # Debuggers and commands start some thousand times: they share bytecode, that of the system's modules included.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
 
 
 @pytest.fixture(autouse=True)

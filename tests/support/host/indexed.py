@@ -1,13 +1,13 @@
 """A GDB for which libc's debug information has an index, as some distributions have it in their files.
 
 Without one GDB makes it anew at every start, which takes more time than all else that it does before it can be asked.
+The copies are not compressed either.
 What tests are about, the programs and the runtime, GDB reads as ever.
 """
 
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -39,7 +39,8 @@ def libraries() -> set[Path]:
 
 def add_index(debug_file: Path, copy: Path) -> None:
     copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(debug_file, copy)
-    done = subprocess.run(["gdb-add-index", copy], capture_output=True, timeout=120)
-    if done.returncode:
-        copy.unlink()  # GDB finds the file itself, and takes its time
+    unpacked = ["objcopy", "--decompress-debug-sections", str(debug_file), str(copy)]
+    for command in (unpacked, ["gdb-add-index", str(copy)]):
+        if subprocess.run(command, capture_output=True, timeout=120).returncode:
+            copy.unlink(missing_ok=True)  # GDB finds the file itself, and takes its time
+            return
