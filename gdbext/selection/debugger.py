@@ -99,7 +99,12 @@ class GdbDebugger(RankVisitor):
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return an expression's value in a rank's own frame."""
+        from gdbext.values.thread_locals import thread_local_name
+
         with self._evaluating(rank):
+            name = thread_local_name(expression) if self.selection.is_suspended else ""
+            if name:
+                return Absent(f"{name} is thread-local: GDB reads the kernel thread's, where this rank does not run")
             return self.value_here(expression, form)
 
     def values(

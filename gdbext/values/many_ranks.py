@@ -19,6 +19,7 @@ from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_commands import execute
 from gdbext.gdb_api.target import is_core
 from gdbext.values.self_contained_types import REFERENCES, bare_type, is_plain_gdb, is_self_contained, may_select_static
+from gdbext.values.thread_locals import is_thread_local
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
@@ -218,6 +219,8 @@ class ManyRanks:
             return NameMeaning(name, symbol.type, None) if symbol.type is not None else None
         if is_called and symbol.addr_class == gdb.SYMBOL_LOC_BLOCK:  # GDB refuses to call it, whichever copy it means
             return NameMeaning(name, symbol.type or gdb.lookup_type("void"), None)
+        if is_thread_local(name):
+            return None
         value = gdb.parse_and_eval(name)
         variable = self._variable(frame, name, value)
         return None if variable is None else NameMeaning(name, value.type, variable)

@@ -57,6 +57,15 @@ def test_many_ranks_that_do_the_same_share_a_line(
     assert len(few.splitlines()) == 1 + 32
 
 
+def test_a_suspended_rank_has_no_thread_local_variable_of_a_library(session: Session, places: Places) -> None:
+    """GDB itself reads the kernel thread's, which is the running rank's."""
+    held = ask(
+        session, places.pid, "set var errno = 77", "rank print errno", "rank print errno 1", "rank diff errno + 1"
+    )
+    why = "<errno is thread-local: GDB reads the kernel thread's, where this rank does not run>"
+    assert held == ["", f"3: 77\n0-2: {why}\n", f"1: {why}\n", f"0-2: {why}\n3: 78\n"]
+
+
 def test_print_and_diff(session: Session, places: Places) -> None:
     commands = {
         "rank print shared_name": [f"{rank}: {10 + rank}" for rank in range(RANKS)],
