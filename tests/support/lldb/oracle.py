@@ -42,6 +42,8 @@ DIE = re.compile(r"(?<=\$__lldb_func::)0x[0-9a-f]+:0x[0-9a-f]+")  # LLDB's numbe
 NULL = re.compile(r"\bnullptr\b")  # C++'s word also in C, where the innermost frame is of a library without lines
 # LLDB 14 shows a string in a container by its members: a buffer that may not be in use, and what lies in it by chance.
 BUFFER = re.compile(r'_M_local_buf = ".*", _M_allocated_capacity = \d+')
+# LLDB 21 shows an array of characters in a union without a name as if the bytes after it were of the array, too.
+AFTER_ARRAY = re.compile(r'(?<=letters = "rnk\d).*(?="\))')
 # What an LLDB that holds no commands up prints instead of a value (docs/lldb.md): an error, or a result without any.
 EVALUATING = ("p ", "p/", "po ", "expr", "call ", "print ", "x/", "memory read", "source list -n")
 NO_VALUE = re.compile(r"(?s)|\$\d+ =|error: .*|.*\b(?:is ambiguous|use of undeclared identifier)\b.*")
@@ -55,7 +57,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = USER_FILE.sub("", text)
     text = HEADER.sub("", ADDRESS.sub("ADDRESS", text))
     text = BUFFER.sub("BUFFER", NULL.sub("NULL", text))
-    text = NO_LANGUAGE.sub("note: ", DIE.sub("ADDRESS", text))
+    text = NO_LANGUAGE.sub("note: ", DIE.sub("ADDRESS", AFTER_ARRAY.sub("", text)))
     text = RESULT.sub("$ = ", EXPRESSION.sub("<user expression>", text))
     own = re.compile(r" at (?:" + "|".join(map(re.escape, sources)) + r"):\d+(?::\d+)?(?: \[opt\])?$")
     kept = []
