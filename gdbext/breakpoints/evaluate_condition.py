@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Optional
 
 import gdb
 
 from gdbext.gdb_api.language import follow_frame, language, lookup, names_pattern
-from gdbext.gdb_api.run_commands import DebuggerError, execute
+from gdbext.gdb_api.run_commands import DebuggerError, execute, set_convenience
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
@@ -23,6 +25,11 @@ QUOTED_SCOPE = r"'[^']+'::"
 OBJECT = r"(?:[\w$:.]|->|\s|\[[^\[\]]*\]|\([^()]*\))+$"  # of a member: what stands before it, and more at times
 ONLY_RANKS = r"(?s)\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?"
 VARIABLE = "_rank_own_"  # of GDB's convenience variables
+PARTS = re.compile(
+    r"(?i)(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<and>&&|\.and\.)"
+    r"|(?P<weaker>\|\||[?,]|(?<![=!<>])=(?!=)|\.(?:or|xor|eqv|neqv)\.)|(?P<quote>['\"])"
+)
+OF_RANK_ALONE = re.compile(r"(?=.*\$_rank\b)(?:\s|\d+|\$_rank\b|[<>=!]=|[<>](?![<>])|&&|\|\||[()!%*+-])+", re.DOTALL)
 
 
 def is_true(focus: Focus, moment: ProcessView, rank: int, condition: str) -> bool:
@@ -37,6 +44,38 @@ def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
     """The set that a condition of `rank break` is for, and the rest of it; (None, condition) for any other."""
     match = re.fullmatch(ONLY_RANKS, condition or "")
     return (match.group(1), match.group(2)) if match else (None, condition)
+
+
+def may_hold(focus: Focus, rank: int, condition: str) -> bool:
+    """Whether a condition may hold in a rank by what it says of `$_rank` alone, before all else, as GDB reads it.
+
+    To have the rank's symbols for the rest takes ten times as long as all else at a hit.
+    """
+    operands = about_rank(condition)
+    if not operands:
+        return True
+    set_convenience("_rank", rank)
+    try:
+        return all(bool(gdb.parse_and_eval(operand)) for operand in operands)
+    except gdb.error:  # the whole says why
+        return True
+    finally:
+        focus.announce()
+
+
+@lru_cache(maxsize=100)
+def about_rank(condition: str) -> tuple[str, ...]:
+    """Return the first operands of the condition's `&&` as far as they are about `$_rank` alone."""
+    depth = start = 0
+    operands = []
+    for part in PARTS.finditer(condition):
+        depth += (part.lastgroup == "open") - (part.lastgroup == "close")
+        if part.lastgroup == "quote" or (part.lastgroup == "weaker" and depth == 0):
+            return ()
+        if part.lastgroup == "and" and depth == 0:
+            operands.append(condition[start : part.start()])
+            start = part.end()
+    return tuple(takewhile(OF_RANK_ALONE.fullmatch, [*operands, condition[start:]]))
 
 
 class ConditionNames:

@@ -14,7 +14,7 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.breakpoints import evaluate_condition
-from gdbext.breakpoints.evaluate_condition import ranks_of
+from gdbext.breakpoints.evaluate_condition import may_hold, ranks_of
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in, locations_of
 from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
@@ -176,6 +176,8 @@ class Follower(InferiorBreakpoint):
         While another rank steps, its symbols stay: GDB knows the step's end by them.
         """
         focus = self._debugger.state().focus
+        if self.rank is not None and focus.rank != self.rank and not may_hold(focus, self.rank, condition):
+            return False
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
             return evaluate_condition.is_true(focus, self._debugger.moment(), self.rank, condition)
         self._move_symbols()
