@@ -175,14 +175,22 @@ class Follower(InferiorBreakpoint):
 
         While another rank steps, its symbols stay: GDB knows the step's end by them.
         """
-        focus = self._debugger.state().focus
-        if self.rank is not None and focus.rank != self.rank and not may_hold(focus, self.rank, condition):
-            return False
-        if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
-            return evaluate_condition.is_true(focus, self._debugger.moment(), self.rank, condition)
+        focus, rank = self._debugger.state().focus, self.rank
+        if rank is not None and focus.rank != rank:
+            if not may_hold(focus, rank, condition):
+                return False
+            follow_frame()
+            holds = self._debugger.conditions.is_true(self._debugger.moment(), rank, condition)
+            if holds is not None:
+                return holds
+            if focus.rank is not None and is_stepping():
+                return evaluate_condition.is_true(focus, self._debugger.moment(), rank, condition)
         self._move_symbols()
         follow_frame()
-        return bool(gdb.parse_and_eval(condition))
+        holds = bool(gdb.parse_and_eval(condition))
+        if rank is not None:
+            self._debugger.conditions.learn(self._debugger.moment(), rank, condition, holds)
+        return holds
 
     def _says_stop(self) -> bool:
         """What the user's own `stop` method says; an error in it stops, as in GDB."""

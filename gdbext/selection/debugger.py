@@ -10,7 +10,8 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Optional, Union
+from functools import cached_property
+from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
@@ -26,6 +27,9 @@ from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent, Owner
 from pieglobalsfind.stacks.frame import Frame
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.values.conditions_in_other_ranks import Conditions
 
 RESULT = "_rank_value"  # the convenience variable through which values, or their addresses, are printed
 ADDRESS = 1 << 64
@@ -116,6 +120,13 @@ class GdbDebugger(RankVisitor):
         with self.returning():
             here = [number for number in numbers if self.job().of(number) is self.moment()]
             return ManyRanks(self).values(here, expression, form)
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """Return what evaluates conditions of breakpoints with another rank's symbols."""
+        from gdbext.values.conditions_in_other_ranks import Conditions
+
+        return Conditions()
 
     def value_here(self, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """The value of an expression where GDB stands."""

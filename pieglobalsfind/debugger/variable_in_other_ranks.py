@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf import constants as dw
@@ -69,10 +70,13 @@ class SameVariable:
 
     def __init__(self, moment: ProcessView) -> None:
         self._moment = moment
-        threads = [thread.registers for thread in moment.target.threads()]
-        number = moment.table.processor.stack_pointer
-        self._pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
         self._locals: dict[str, Optional[LocalReader]] = {}
+
+    @cached_property
+    def _pointers(self) -> list[int]:
+        threads = [thread.registers for thread in self._moment.target.threads()]
+        number = self._moment.table.processor.stack_pointer
+        return [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
 
     def alike(self, numbers: Sequence[int]) -> list[list[UserFrame]]:
         """The ranks whose user frames are known, those together in whose frames names mean the same.

@@ -1,0 +1,109 @@
+"""Evaluates a condition in the rank that hits a breakpoint while GDB has another rank's symbols, and keeps these.
+
+Takes a condition that was evaluated with one rank's own symbols at a place in the code; answers for other ranks that
+come there, or says that it can't. To move symbols at every hit takes GDB ten times as long as all else. A condition is
+kept for one moment, in which copies lie where they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Optional
+
+import gdb
+
+from gdbext.gdb_api.language import language
+from gdbext.values.expression_template import Template, TemplateMaker
+from pieglobalsfind.cache.call_frame_cache import Rules
+from pieglobalsfind.debugger import expression_names
+from pieglobalsfind.debugger.variable_in_other_ranks import InRegister, UserFrame
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.stacks.unwind import Activation
+
+MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class CodePlace:
+    """Where a thread has stopped: its pc, the file of the code, the address there, and how the CFA is found."""
+
+    pc: int
+    file: str
+    vaddr: int
+    rules: Rules
+
+
+class Conditions:
+    """The conditions of all breakpoints, in the moment that was asked about last."""
+
+    def __init__(self) -> None:
+        self._moment: Optional[ProcessView] = None
+        self._known: dict[tuple[str, str, int], Optional[Template]] = {}
+
+    def is_true(self, moment: ProcessView, rank: int, condition: str) -> Optional[bool]:
+        """Whether a condition holds in the rank that has stopped; None if only its own symbols tell."""
+        self._keep_to(moment)
+        with suppress(gdb.error, RanklensError):  # with the symbols GDB says why
+            place = place_of_thread(moment)
+            template = self._known.get((condition, place.file, place.vaddr)) if place is not None else None
+            if place is not None and template is not None and language() == template.language:
+                numbers = [variable.number for _, variable, _ in template.places if isinstance(variable, InRegister)]
+                return self._value(frame_of_thread(moment, rank, place, numbers), template)
+        return None
+
+    def learn(self, moment: ProcessView, rank: int, condition: str, value: bool) -> None:
+        """Keep a condition that had a value with the symbols of the rank, where it has stopped."""
+        self._keep_to(moment)
+        with suppress(gdb.error, RanklensError):
+            place, pieces = place_of_thread(moment), expression_names.pieces(condition)
+            if place is None or (condition, place.file, place.vaddr) in self._known:
+                return
+            self._known[condition, place.file, place.vaddr] = None
+            holder = moment.rank(rank)
+            has_pages = holder.address_space or holder.pages_of  # one address is several places then
+            if pieces is None or expression_names.may_call(pieces) or has_pages:
+                return
+            frame = frame_of_thread(moment, rank, place, range(len(moment.table.processor.register_names)))
+            template = self._maker.make(frame, pieces, condition)
+            if template is not None and self._value(frame, template) == value:
+                self._known[condition, place.file, place.vaddr] = template
+
+    def _keep_to(self, moment: ProcessView) -> None:
+        if self._moment is not moment:
+            self._moment, self._maker = moment, TemplateMaker(moment)
+            self._known.clear()
+
+    def _value(self, frame: UserFrame, template: Template) -> Optional[bool]:
+        try:
+            has_all = self._maker.set_places(frame, template)
+            return bool(gdb.parse_and_eval(template.text)) if has_all else None
+        finally:
+            self._maker.forget_places(template)
+
+
+def place_of_thread(moment: ProcessView) -> Optional[CodePlace]:
+    """Where the selected thread has stopped, None in code of which no file is known."""
+    pc = register(moment, moment.table.processor.pc)
+    place = moment.walker.place(pc)
+    if isinstance(place, Absent):
+        return None
+    file = moment.walker.file(place[0])
+    rules = file.rules(place[1]) if file is not None else None
+    return CodePlace(pc, *place, rules) if rules is not None else None
+
+
+def frame_of_thread(moment: ProcessView, rank: int, place: CodePlace, numbers: Iterable[int]) -> UserFrame:
+    """The selected thread's innermost frame, with the registers that are wanted."""
+    registers = {number: register(moment, number) for number in {*numbers, place.rules.cfa_register}}
+    cfa = (registers[place.rules.cfa_register] + place.rules.cfa_offset) & MASK
+    activation = Activation(place.pc, registers, cfa, moment.table.processor)
+    return UserFrame(moment.rank(rank), activation, place.file, place.vaddr)
+
+
+def register(moment: ProcessView, number: int) -> int:
+    """A general register of the selected thread, by DWARF's number for it."""
+    return int(gdb.parse_and_eval(f"${moment.table.processor.register_names[number]}")) & MASK
