@@ -68,9 +68,9 @@ def test_figures_of_a_job(job: Job, gdb: Path) -> None:
     assert found["same"]["statistics"] is None
     mean, deviation = f"{statistics.fmean(numbers):.6g}", f"{statistics.pstdev(numbers):.6g}"
     sentence = (
-        f"12 values, min 100 (rank 0), max 900 (rank 7), mean {mean}, standard deviation {deviation}; beyond: rank 7"
+        f"12 values, min 100 (rank 0), max 900 (rank 7), mean {mean}, standard deviation {deviation}; outliers: rank 7"
     )
-    assert all(word in run(job.pid, "iterations").stdout.split() for word in ("values,", f"{mean},", "beyond:"))
+    assert all(word in run(job.pid, "iterations").stdout.split() for word in ("values,", f"{mean},", "outliers:"))
     words = ["-nx", "-q", "-batch", "-p", str(job.pid), "-ex", f"source {ROOT / 'gdbext' / 'rank.py'}"]
     words += ["-ex", "rank diff iterations", "-ex", "rank diff iterations 0-3"]
     shown = subprocess.run([str(gdb), *words], capture_output=True, text=True, timeout=120, check=False).stdout

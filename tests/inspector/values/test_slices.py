@@ -126,6 +126,7 @@ module state
   real(8), allocatable :: field(:, :), never(:)
   integer, pointer :: window(:)
   integer, target :: store(20)
+  integer :: fixed(2:4, 3)
 end module
 program main
   use mpi
@@ -140,6 +141,7 @@ program main
     end do
   end do
   store = [(rank + i, i = 1, 20)]
+  fixed = reshape([(100 * rank + i, i = 1, 9)], [3, 3])
   window => store(2:20:3)
   call MPI_Barrier(MPI_COMM_WORLD, code)
   if (rank == 0) then
@@ -217,7 +219,7 @@ def test_open_ends_reach_to_the_longest_of_all_ranks(start_ranks: StartRanks, tm
         assert reason in done.stderr
 
 
-def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> None:
+def test_elements_of_fortrans_arrays(start_ranks: StartRanks, tmp_path: Path) -> None:
     source = tmp_path / "fields.f90"
     source.write_text(FORTRAN)
     pid = start_ranks(source, ranks=3).pid
@@ -225,6 +227,10 @@ def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> No
     assert {name: by_rank(one) for name, one in field.items()} == {
         f"state::field({i},-1)": [str(100 * rank + 10 * i - 1) for rank in range(3)] for i in (4, 5)
     }
+    fixed = values(pid, "state::fixed(4,2:3)")
+    assert {name: by_rank(one) for name, one in fixed.items()} == {
+        "state::fixed(4,2)": ["6", "106", "206"], "state::fixed(4,3)": ["9", "109", "209"],
+    }  # fmt: skip
     corner = values(pid, "state::field(5:,:0)")
     assert list(corner) == ["state::field(5,-1)", "state::field(5,0)"]
     assert by_rank(corner["state::field(5,0)"]) == ["50", "150", "250"]
