@@ -95,7 +95,7 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/lint-imports --no-cache
 	@.ci/include_layers.py
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	@$(PYTHON) .ci/check_english.py
+	@$(PYTHON) .ci/check_words_to_avoid.py
 	@$(PYTHON) .ci/check_reach.py pieglobalsfind gdbext lldbext inspector
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' packaging/debian '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck

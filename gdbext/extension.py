@@ -32,7 +32,7 @@ from gdbext.selection import down_and_thread
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols.focus import is_of_new_program
-from gdbext.symbols.language_of_unread_program import speak_its_language
+from gdbext.symbols.fortran_under_smpimain import speak_its_language
 from gdbext.watchpoints.remapped_data import RemappedWatchpoint
 
 SETTLE = "maintenance ranklens-settle"

@@ -1,4 +1,1 @@
-"""Users' breakpoints and our own: hit in every rank, copied into none.
-
-It imports `selection` and what that may import.
-"""
+"""Users' breakpoints and our own: hit in every rank, copied into none."""

@@ -22,7 +22,7 @@ class DisabledByGdb:
         self._inferiors = inferiors
         self._on_change = on_change  # called where GDB's own event comes amid a move of symbols, and means nothing
         self._waiting: list[gdb.Breakpoint] = []
-        self._pending: dict[int, gdb.Breakpoint] = {}  # enabled ones with conditions, as GDB has told of them last
+        self._pending: dict[int, gdb.Breakpoint] = {}  # enabled ones with conditions, as GDB reported them last
         inferiors.before_symbols, inferiors.without_symbols = self._enable, self._noted
 
     def begin(self) -> None:

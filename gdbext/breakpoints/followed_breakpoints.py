@@ -12,7 +12,7 @@ import gdb
 
 from gdbext.breakpoints.evaluate_condition import ranks_of
 from gdbext.gdb_api.breakpoint_locations import IN_MEMORY, Own, locations_of
-from gdbext.symbols.objects_with_copies import has_copy, is_copying
+from gdbext.symbols.object_placement import has_copy, is_copying
 from pieglobalsfind.ranks.variable_address import runs_original
 from pieglobalsfind.session.process_view import ProcessView
 

@@ -15,8 +15,7 @@ import gdb
 from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.libraries.auto_solib_add_off import is_runtime, needs_runtime
 from gdbext.gdb_api.run_commands import execute
-from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of
-from gdbext.symbols.objects_with_copies import program_path
+from gdbext.gdb_api.target import FROM_STUB, LocalInferior, connection_kind, path_of, program_path
 from pieglobalsfind.errors import RanklensError
 
 ENTRY = r"(?m)^9\s+AT_ENTRY\s.*\b0x([0-9a-f]+)$"

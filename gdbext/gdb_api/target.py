@@ -258,6 +258,12 @@ def path_of(holder: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "
     return told(lambda: getattr(holder, kind)) or ""
 
 
+def program_path() -> str:
+    """The file that GDB has loaded as the program, "" if there is none."""
+    space = gdb.current_progspace()
+    return path_of(space) if space is not None else ""
+
+
 def path_here(objfile: gdb.Objfile) -> str:
     """Where an object file can be opened by us, "" if nowhere."""
     name = path_of(objfile)

@@ -1,4 +1,1 @@
-"""Which rank GDB's own commands mean, and how a command visits other ranks.
-
-It imports `symbols`, `values`, `watchpoints` and `gdb_api`.
-"""
+"""Which rank GDB's own commands mean, and how a command visits other ranks."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Optional
 
 import gdb
 
+from gdbext.displays.displays import Displays
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import execute, gdb_errors, set_convenience
 from gdbext.gdb_api.target import LocalInferior, connection_kind, open_inferior
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import select_level
-from gdbext.symbols.displays import Displays
 from gdbext.symbols.focus import Focus
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.decoders import decode

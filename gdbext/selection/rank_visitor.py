@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Optional, TypeVar
 
 import gdb
 
+from gdbext.displays.displays import Displays
 from gdbext.gdb_api.breakpoint_locations import forget_hit
 from gdbext.gdb_api.language import is_automatic, language
 from gdbext.gdb_api.libraries.forget import is_any_read
@@ -24,7 +25,6 @@ from gdbext.selection import unwinder as frames
 from gdbext.selection.inferiors import Inferiors, InferiorState, enter
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
-from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.debugger.wording import ORIGINAL_IN_USE
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
@@ -158,7 +158,7 @@ class RankVisitor:
         ):  # GDB would look for it in the function before
             selection.clear("the part that you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
-        from gdbext.selection.stack_from_registers import walk
+        from gdbext.selection.fiber_stack import walk
 
         return walk(selection, registers, reason)
 

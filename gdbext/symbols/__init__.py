@@ -1,4 +1,1 @@
-"""Which rank's symbols GDB has, and the views from which it reads them.
-
-It imports `watchpoints` and `gdb_api`.
-"""
+"""Which rank's symbols GDB has, and the views from which it reads them."""

@@ -16,6 +16,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext.displays.displays import Displays
 from gdbext.gdb_api import skipped_inline_frames
 from gdbext.gdb_api.breakpoint_locations import taken_out
 from gdbext.gdb_api.language import is_automatic
@@ -30,10 +31,9 @@ from gdbext.gdb_api.libraries.forget import (
 from gdbext.gdb_api.libraries.loaded_later import LateLibraries
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, set_convenience, uninterrupted
-from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
-from gdbext.symbols.anchors import MOST, Anchors, add_symbol_file
-from gdbext.symbols.displays import Displays
-from gdbext.symbols.objects_with_copies import copied, copied_paths, program_path
+from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of, program_path
+from gdbext.symbols.lookup_order import MOST, Anchors, add_symbol_file
+from gdbext.symbols.object_placement import copied, copied_paths
 from gdbext.symbols.rank_symbol_files import LoadedSymbols, WantedSymbols
 from gdbext.symbols.script_attachments import Attached, attach, attached_to
 from gdbext.watchpoints.watchpoints import Watches

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from gdbext.gdb_api.rank_settings import Settings
 from gdbext.gdb_api.target import is_core
-from gdbext.symbols.objects_with_copies import bias_of, copied, has_copy, is_copying, is_elsewhere, is_main_program
+from gdbext.symbols.object_placement import bias_of, copied, has_copy, is_copying, is_elsewhere, is_main_program
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank
@@ -29,7 +29,7 @@ class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
     `is_main`: in place of the main program's own, which GDB looks into before all others. `anchor`: the file's anchor
-    (anchors.py), "" if it can have none.
+    (lookup_order.py), "" if it can have none.
     """
 
     path: str

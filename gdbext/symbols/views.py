@@ -71,7 +71,7 @@ def _kept(name: str, path: str, debug_path: str) -> str:
 
 
 def anchor_of(view: str) -> str:
-    """The view's anchor (anchors.py), made with it."""
+    """The view's anchor (lookup_order.py), made with it."""
     return f"{view}.anchor"
 
 

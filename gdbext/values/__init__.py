@@ -1,4 +1,1 @@
-"""The values of expressions in many ranks at once.
-
-It imports `gdb_api`.
-"""
+"""The values of expressions in many ranks at once."""

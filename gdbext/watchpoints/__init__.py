@@ -1,4 +1,1 @@
-"""Users' watchpoints, each kept with the rank in which it was set.
-
-It imports `gdb_api`.
-"""
+"""Users' watchpoints, each kept with the rank in which it was set."""

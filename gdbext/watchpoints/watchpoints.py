@@ -127,7 +127,7 @@ class Watches:
         made.thread = user.thread
         made.enabled, user.enabled = user.enabled, False
         self._replaced.append(user)
-        gdb.write(f"[Watchpoint {user.number} goes on as {made.number}: {home.text} of rank {home.rank}]\n")
+        gdb.write(f"[Watchpoint {user.number} continues as {made.number}: {home.text} of rank {home.rank}]\n")
         if home.returns_to is not None:
             from gdbext.watchpoints.scope_ends import ScopeEnd
 

@@ -1,4 +1,4 @@
 """What a report says, as values: globals, payload, waits, diagnoses.
 
-It imports `values`, `pointers` and `job`, and formats nothing for people.
+It formats nothing for people.
 """

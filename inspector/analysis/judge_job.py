@@ -18,7 +18,7 @@ from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.runtime_frames import location
 
 from ..job.job import Job
-from ..job.stacks import label
+from ..job.read_stacks import label
 from ..terminal.text import harmless, of_ranks, shortened
 from .global_values import by_rarity, outliers
 from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STANDSTILL, RankFinding, Verdict

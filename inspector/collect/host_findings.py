@@ -1,6 +1,6 @@
 """The base class of collectors' findings: what is missing in them, and how those of several hosts are merged.
 
-Takes no target; `whole_job` has the findings of a report, `job_stacks` those of stacks alone.
+Takes no target; `whole_job` has the findings of a report, `mpi_stacks` those of stacks alone.
 """
 
 from __future__ import annotations

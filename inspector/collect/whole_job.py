@@ -38,7 +38,7 @@ from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import GroupMessage
 from ..analysis.wait_graph import Waits
-from ..job import stacks
+from ..job import read_stacks
 from ..job.job import Job, Subject, ranks_at_home, subject_of, with_waiting_calls
 from ..job.read_processes import homes_of, read_together
 from ..job.reading import Way
@@ -179,7 +179,7 @@ def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
 def stacks_of(job: Job) -> GroupMessage:
     """Return a process's stacks in groups; none if they can't be read."""
     try:
-        return stack_groups.grouped(stacks.read(job, rankset.parse("all"), False).calls).message()
+        return stack_groups.grouped(read_stacks.read(job, rankset.parse("all"), False).calls).message()
     except RanklensError:
         return GroupMessage()  # the report itself says what could not be had
 

@@ -50,7 +50,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
     )
     parser.epilog = (
-        "exit status: 0 done, 1 the method of --method would go wrong or can't be judged, 2 bad call or unreadable file"
+        "exit status: 0 done, 1 there are findings on the method of --method, risks included, or it can't be judged, "
+        "2 bad call or unreadable file"
     )
     parser.add_argument(
         "target",

@@ -24,7 +24,7 @@ from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 
 from ..analysis.report_schema import NAME as REPORT
-from ..job.stacks import label
+from ..job.read_stacks import label
 from ..output.adaptive_table import Listing
 from ..output.table_cells import heading, ranks_text
 from ..terminal.console import console

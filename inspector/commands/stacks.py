@@ -21,8 +21,8 @@ from ..collect import mpi_option
 from ..job.job import Job, Subject, print_warnings, say_warnings, subject_of
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
+from ..job.read_stacks import GroupedStacks, Stacks, label, read, read_one
 from ..job.reading import Way, add_way, read_target, way_of
-from ..job.stacks import GroupedStacks, Stacks, label, read, read_one
 from ..job.target_option import add_target, job_named
 from ..terminal.forms import print_json
 from ..terminal.renamed_option import RenamedOption
@@ -80,9 +80,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_collector(options: argparse.Namespace, chosen: rankset.RankSet) -> int:
-    from ..collect import collectors, job_stacks  # late: only this needs them
+    from ..collect import collectors, mpi_stacks  # late: only this needs them
 
-    reading = job_stacks.reading(options.job or "", chosen, options.runtime)
+    reading = mpi_stacks.reading(options.job or "", chosen, options.runtime)
     with collectors.gathered(reading, mpi_option.timeout_of(options)) as gathered:
         if gathered.findings is None:
             return 0

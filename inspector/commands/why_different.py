@@ -20,8 +20,8 @@ from pieglobalsfind.stacks.call_tree import Call
 
 from ..analysis.read_globals import read_globals
 from ..job.job import Job, Subject, say_warnings, subject_of
+from ..job.read_stacks import Stacks, label, read_one
 from ..job.reading import add_way, read_target, way_of
-from ..job.stacks import Stacks, label, read_one
 from ..output.adaptive_table import Listing
 from ..output.provenance import print_how
 from ..output.table_cells import heading

@@ -1,4 +1,1 @@
-"""Opens a process, a core file or a whole job, and reads it.
-
-It imports `terminal` and `pieglobalsfind`.
-"""
+"""Opens a process, a core file or a whole job, and reads it."""

@@ -25,7 +25,7 @@ from pieglobalsfind.targets.live import LiveTarget, check_is_process
 from pieglobalsfind.targets.paused import PausedTarget
 
 from ..terminal import progress
-from . import stacks
+from . import read_stacks
 from .job import Job, checked, job_of
 from .target_option import explained, open_named
 
@@ -175,7 +175,7 @@ def prepared(target: LiveTarget) -> Mapping[bytes, Variables]:
             declared = job.declared(elf_object)
             if elf_object.build_id and not isinstance(declared, Absent):
                 by_build_id[elf_object.build_id] = declared
-        stacks.read(job, rankset.parse("all"), False)
+        read_stacks.read(job, rankset.parse("all"), False)
 
     with suppress(RanklensError):
         at_one_moment([plan_for(target, False)], False, warm_up)

@@ -1,4 +1,1 @@
-"""Analyses as tables, HTML, screens and traces.
-
-It imports `analysis` and what that may import.
-"""
+"""Analyses as tables, HTML, screens and traces."""

@@ -1,4 +1,4 @@
 """What a program's file says: its dynamic section, and what its code does with its variables.
 
-It imports `terminal` and `pieglobalsfind`, and reads no process.
+It reads no process.
 """

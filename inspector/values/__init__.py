@@ -1,4 +1,1 @@
-"""What variables of ranks have in common and where their pointers are, by their types.
-
-It imports `job` and `pieglobalsfind`.
-"""
+"""What variables of ranks have in common and where their pointers are, by their types."""

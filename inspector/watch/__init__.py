@@ -1,4 +1,1 @@
-"""What `inspector watch` shows: looks at a running job again and again, and their rows on a screen.
-
-It imports `output`, `analysis` and what these may import.
-"""
+"""What `inspector watch` shows: looks at a running job again and again, and their rows on a screen."""

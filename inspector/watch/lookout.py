@@ -28,11 +28,11 @@ from ..analysis.read_globals import read_globals
 from ..analysis.report import Report
 from ..analysis.verdict import Verdict
 from ..analysis.wait_graph import Waits
-from ..job import stacks
+from ..job import read_stacks
 from ..job.flight_recorder import is_running
 from ..job.job import Job, subject_of, with_waiting_calls
+from ..job.read_stacks import Stacks
 from ..job.reading import Way, read_quietly
-from ..job.stacks import Stacks
 from ..load.counted import load_of
 from ..load.loads import Loads
 from ..pointers.findings import Audit
@@ -79,7 +79,7 @@ def _look_at(opened: Job, pid: int, began: float, at: float, with_values: bool) 
     payload = read_payload(job.bulk)
     ranks = holdings(job.table.ranks, payload)
     try:
-        all_stacks: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
+        all_stacks: Union[Stacks, Absent] = read_stacks.read(job, rankset.parse("all"), False)
     except RanklensError as error:
         all_stacks = Absent(error.sentence, error.hint)
     values = read_globals(job) if with_values else Globals((), ())

@@ -19,7 +19,7 @@ from pieglobalsfind.stacks.call_tree import Call, Node
 from ..analysis.global_values import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
 from ..analysis.rank_memory import Holding
-from ..job.stacks import Stacks, label
+from ..job.read_stacks import Stacks, label
 from ..load.loads import between
 from ..output.load_tables import RANK_COLUMNS, RankCells
 from ..output.table_cells import ranks_text, size_text

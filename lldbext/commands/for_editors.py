@@ -12,9 +12,9 @@ from typing import Any, Optional
 import lldb
 
 from lldbext.commands.command_overrides import kept_frame
+from lldbext.lldb_api.frame_description import MOST_FRAMES
 from lldbext.lldb_api.run_commands import sentence_of
 from lldbext.selection.debugger import LldbDebugger
-from lldbext.selection.frame_description import MOST_FRAMES
 from lldbext.selection.session import Session
 from lldbext.threads.thread_ids import rank_of_tid
 from pieglobalsfind.session.process_view import ProcessView

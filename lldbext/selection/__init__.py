@@ -1,4 +1,1 @@
-"""Which rank LLDB's own commands mean, and what is kept of a process between stops.
-
-It imports `symbols`, `threads` and `lldb_api`.
-"""
+"""Which rank LLDB's own commands mean, and what is kept of a process between stops."""

@@ -16,17 +16,16 @@ from typing import Any, Optional, Union
 
 import lldb
 
-from lldbext.lldb_api import value_text
+from lldbext.lldb_api import frame_description, value_text
 from lldbext.lldb_api.reread_class_values import as_declared, may_lose_members
 from lldbext.lldb_api.run_commands import DebuggerError, bare, execute, version
 from lldbext.lldb_api.target import StoppedProcess, open_process
 from lldbext.lldb_api.variable_paths import is_found, variable_at_path
 from lldbext.lldb_api.wait_for_printing import wait_for_printing
-from lldbext.selection import frame_description
 from lldbext.selection.lost_frames import described, hidden
-from lldbext.selection.many_ranks import ManyRanks
 from lldbext.selection.selection import Selection, pc_of
 from lldbext.selection.session import SESSIONS, Session
+from lldbext.values.many_ranks import ManyRanks
 from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.model import Absent

@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 
 import lldb
 
-from lldbext.selection.frame_description import MOST_FRAMES
+from lldbext.lldb_api.frame_description import MOST_FRAMES
 from lldbext.selection.lost_frames import mended
 from lldbext.selection.session import Session
 from lldbext.threads.thread_ids import rank_of_tid, tid_of

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Optional
 
+from lldbext.lldb_api.frame_description import Describer
 from lldbext.lldb_api.remote_target import RemoteProcess, lends_memory
 from lldbext.lldb_api.target import check_is_held, open_process
-from lldbext.selection.frame_description import Describer
 from lldbext.symbols.modules import Modules
 from lldbext.threads.kernel_stop_reasons import KernelThreads
 from lldbext.threads.thread_breakpoints import ThreadBreakpoints

@@ -1,4 +1,1 @@
-"""Modules that give LLDB a rank's symbols.
-
-It imports `lldb_api`.
-"""
+"""Modules that give LLDB a rank's symbols."""

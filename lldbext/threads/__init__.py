@@ -1,4 +1,1 @@
-"""Ranks' threads in LLDB: their numbers, the kernel threads below them, breakpoints for one thread.
-
-It imports `lldb_api`.
-"""
+"""Ranks' threads in LLDB: their numbers, the kernel threads below them, breakpoints for one thread."""

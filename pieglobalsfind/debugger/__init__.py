@@ -1,4 +1,4 @@
 """What GDB and LLDB share: how commands are declared, worded and rendered.
 
-It imports `session` and everything below, and no debugger.
+It imports no debugger.
 """

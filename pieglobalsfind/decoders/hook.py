@@ -33,7 +33,7 @@ def completed(target: Target, table: RankTable) -> RankTable:
 
         table = replace(table, warnings=(*table.warnings, UNKNOWN.format(STRIPPED)))
     if table.runtime.startswith("AMPI"):
-        from pieglobalsfind.decoders.ampi.unprivatized_variables import as_used
+        from pieglobalsfind.decoders.ampi.unrewritten_got import as_used
 
         table = as_used(target, table)
     return with_running(table, target.threads())
@@ -54,7 +54,7 @@ def _is_swapped(target: Target, table: RankTable) -> bool:
     """Whether AMPI swaps globals, which the hook module calls no method."""
     if table.method != "none" or not table.runtime.startswith("AMPI"):
         return False
-    from pieglobalsfind.decoders.ampi.loader import SWAPS
+    from pieglobalsfind.decoders.ampi.runtime_variables import SWAPS
 
     loaded = loaded_at(target.read, table.objects[0].base) if table.objects else None
     return loaded is not None and loaded.symbol(SWAPS) is not None

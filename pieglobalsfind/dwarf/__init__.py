@@ -1,4 +1,4 @@
 """Debug information of ELF files: variables, types, lines, call frame rules, call sites.
 
-It imports `elf`, `cache` and `shell`; every address is a p_vaddr of the file, and no rank is known here.
+Every address is a p_vaddr of the file, and no rank is known here.
 """

@@ -1,4 +1,4 @@
 """The processes of one job on this host or in a checkpoint.
 
-It stands beside `session`, imports `decoders` and `targets`, and decides nothing about ranks.
+If several processes have a record of a rank, it says which one is right. It shows nothing.
 """

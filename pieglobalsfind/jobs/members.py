@@ -2,7 +2,7 @@
 
 Takes what the user has: the pid of the launcher or of any process of the job, the job's id, or a checkpoint's folder.
 Gives the members in order, and a sentence for each thing that is wrong with them. Processes with a registry say which
-job is theirs; those without one belong to their launch. It decides nothing about ranks.
+job is theirs; those without one belong to their launch. If several have a record of a rank, it says which is right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""The MPI call that a rank is in, read from its stack where its runtime publishes none.
-
-It imports `stacks` and everything below.
-"""
+"""The MPI call that a rank is in, read from its stack where its runtime publishes none."""

@@ -116,9 +116,5 @@ def counterpart(moment: ProcessView, elf_object: Object) -> Optional[Object]:
     """The same file in another process, None if that does not have it."""
     if elf_object.index < len(moment.table.objects) and moment.table.objects[elf_object.index] is elf_object:
         return elf_object
-    same = (
-        elf_object
-        for elf_object in moment.table.objects
-        if (elf_object.path, elf_object.build_id) == (elf_object.path, elf_object.build_id)
-    )
-    return next(same, None)
+    wanted = elf_object.path, elf_object.build_id
+    return next((other for other in moment.table.objects if (other.path, other.build_id) == wanted), None)

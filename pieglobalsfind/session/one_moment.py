@@ -219,7 +219,8 @@ def _unsettled(live: LiveTarget, table: RankTable) -> tuple[Range, ...]:
     """Code in which a thread is between two ranks."""
     if table.runtime != AMPI:
         return ()
-    from pieglobalsfind.decoders.ampi.loader import switching_code  # late: jobs with a registry need nothing of AMPI's
+    # Late: jobs with a registry need nothing of AMPI's.
+    from pieglobalsfind.decoders.ampi.runtime_variables import switching_code
 
     return switching_code(live)
 

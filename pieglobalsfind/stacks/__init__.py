@@ -1,4 +1,4 @@
 """Stacks of ranks: saved registers, frames, arguments, call trees.
 
-It imports `ranks` and everything below; no debugger takes part.
+No debugger takes part.
 """

@@ -171,7 +171,7 @@ class Process:
         sentence = f"no permission to read process {self.pid}"
         if scope == 3:
             return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is restarted")
-        ways = "use the account that runs it, or root, or give python3 the capability CAP_SYS_PTRACE"
+        ways = "run this as its user or as root, or give python3 the capability CAP_SYS_PTRACE"
         if scope:
             ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
         return TargetError(sentence, ways)
@@ -192,7 +192,7 @@ def no_process(pid: int, hint: str) -> TargetError:
     """Why /proc has nothing of a process: there is none, or /proc hides it (proc(5), hidepid)."""
     if not exists(pid):
         return TargetError(f"there is no process {pid}", hint)
-    ways = "use the account that runs it, or root: /proc is mounted with hidepid"
+    ways = "run this as its user or as root: /proc is mounted with hidepid"
     return TargetError(f"/proc hides process {pid}", ways)
 
 

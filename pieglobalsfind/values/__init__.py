@@ -1,4 +1,1 @@
-"""From bytes of variables to text, by their types, and from addresses to the names that ranks have for them.
-
-It imports `ranks` and everything below.
-"""
+"""From bytes of variables to text, by their types, and from addresses to the names that ranks have for them."""

@@ -1,4 +1,4 @@
-"""Statistics of one number over many ranks: minimum, maximum, mean, standard deviation, and the ranks beyond.
+"""Statistics of one number over many ranks: minimum, maximum, mean, standard deviation, and the outliers.
 
 Takes the text of each rank's value; gives figures, or None where it is not a number. Infinite values and NaNs are
 counted apart.
@@ -44,12 +44,12 @@ class Statistics:
 
     @property
     def sentence(self) -> str:
-        """`min 0 (rank 3), max 9 (rank 5), mean 4.1, standard deviation 2; beyond: rank 5`."""
+        """`min 0 (rank 3), max 9 (rank 5), mean 4.1, standard deviation 2; outliers: rank 5`."""
         text = (
             f"min {self.minimum:.6g} ({of(self.lowest)}), max {self.maximum:.6g} ({of(self.highest)}), "
             f"mean {self.mean:.6g}, standard deviation {self.deviation:.6g}"
         )
-        text += f"; beyond: {of(self.beyond)}" if self.beyond else ""
+        text += f"; outliers: {of(self.beyond)}" if self.beyond else ""
         return text + (f"; not finite: {of(self.not_finite)}" if self.not_finite else "")
 
 

@@ -10,7 +10,7 @@ from array import array
 from collections import defaultdict
 
 from inspector.analysis.stack_groups import StackGroups
-from inspector.collect.job_stacks import RankPlaces, StackFindings
+from inspector.collect.mpi_stacks import RankPlaces, StackFindings
 from inspector.collect.sealed_message import opened, sealed
 from inspector.job.job import Subject
 from pieglobalsfind.model import Evidence, RankTable

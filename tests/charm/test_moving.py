@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.job import stacks
+from inspector.job import read_stacks
 from inspector.job.job import Job
 from inspector.job.read_processes import homes_of, read_together
 from inspector.job.reading import Way
@@ -102,7 +102,7 @@ class Look:
 
     pid: int
     job: Job
-    stacks: stacks.Stacks
+    stacks: read_stacks.Stacks
 
 
 @pytest.fixture(scope="module", params=COPIES)
@@ -142,8 +142,8 @@ def looked_at(launcher: int) -> Iterator[Look]:
     """Every process, all of one moment."""
     members = members_of(str(launcher))
 
-    def read(job: Job) -> tuple[Job, stacks.Stacks]:
-        return job, stacks.read_one(job, rankset.parse("all"), with_runtime=False)
+    def read(job: Job) -> tuple[Job, read_stacks.Stacks]:
+        return job, read_stacks.read_one(job, rankset.parse("all"), with_runtime=False)
 
     for member, value in read_together(members, Way(), lambda job, _: read(job), with_data=True):
         if isinstance(value, RanklensError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.job import stacks
+from inspector.job import read_stacks
 from inspector.job.job import Job, job_of
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.ranks import rankset
@@ -55,8 +55,8 @@ def test_later_looks_know_the_ranks(method: str, tmp_path: Path) -> None:
         assert again > 0, "no look has used what was known"
 
 
-def seen(job: Job) -> tuple[Job, stacks.Stacks]:
-    return job, stacks.read_one(job, rankset.parse("all"), with_runtime=False)
+def seen(job: Job) -> tuple[Job, read_stacks.Stacks]:
+    return job, read_stacks.read_one(job, rankset.parse("all"), with_runtime=False)
 
 
 @pytest.mark.parametrize("way", WAYS)

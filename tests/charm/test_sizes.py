@@ -13,7 +13,7 @@ import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import threads
-from pieglobalsfind.decoders.ampi.loader import find_loader
+from pieglobalsfind.decoders.ampi.runtime_variables import find_loader
 from pieglobalsfind.model import Absent, Rank, RankTable, Rebase, TlsBlock
 from pieglobalsfind.ranks.rankset import Span, parse
 from pieglobalsfind.targets.live import LiveTarget

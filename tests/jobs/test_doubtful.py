@@ -68,7 +68,7 @@ def test_a_process_of_another_user_is_named_and_the_rest_is_reported(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    program = shutil.copy(build("others.c"), open_folder)
+    program = shutil.copy(build("processes_of_other_users.c"), open_folder)
     job = start_job(rankrun, "-n", 6, "--procs", 3, program, USER, OTHER)
     job.wait_for("waits", times=6)
     words = ["report", "--json", "--job", str(job.pid)]

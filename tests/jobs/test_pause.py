@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inspector.job import stacks
+from inspector.job import read_stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.read_processes import read_together
 from inspector.job.reading import Way
@@ -37,10 +37,10 @@ def busy(start_job: StartJob, tmp_path: Path) -> Job:
     return job
 
 
-def seen(job: InspectorJob, _: JobMember) -> tuple[dict[int, int], stacks.Stacks]:
+def seen(job: InspectorJob, _: JobMember) -> tuple[dict[int, int], read_stacks.Stacks]:
     """How many steps each rank has made, and its stack."""
     steps = {rank.rank: value_of(job, rank, "before") for rank in job.present}
-    return steps, stacks.read(job, rankset.parse("all"), with_runtime=False)
+    return steps, read_stacks.read(job, rankset.parse("all"), with_runtime=False)
 
 
 def test_no_process_is_ahead(busy: Job) -> None:

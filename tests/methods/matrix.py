@@ -25,7 +25,7 @@ BYTE_COPIES = ("pie", "hls")
 IS_PROCESS = ("pipprocess", "tpsl")
 
 REFUSED = {("aarch64", "tls-word"): "code of this processor does not read the word at the thread pointer"}
-NO_BYTE_COPY = "refused before any rank runs: a byte copy shares its kernel thread's block"
+NO_BYTE_COPY = "refused before any rank runs: byte copies share the thread-local storage of their kernel thread"
 NO_STACKS = "it answers for addresses, not for stacks"
 NO_SCOPE = "LLDB itself has no name for a function's static variable outside of the function"
 NO_FORTRAN = "LLDB has no Fortran"

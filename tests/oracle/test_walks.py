@@ -42,7 +42,7 @@ SETTINGS = (
     "startup-with-shell off", "debuginfod enabled off",
 )  # fmt: skip
 TOLD_BESIDES = re.compile(
-    r"^0x[0-9a-f]+ in \?\? \(\)\n\[Rank \d+ runs here\]\n#0  |^\[Watchpoint \d+ goes on as .*\n|-location (?=\w)"
+    r"^0x[0-9a-f]+ in \?\? \(\)\n\[Rank \d+ runs here\]\n#0  |^\[Watchpoint \d+ continues as .*\n|-location (?=\w)"
     r"|^\[Switching to [Tt]hread .*\]\n|^\[Rank \d+ runs here\]\n#0 .*\n(?:\d+\t.*\n)?"
     r"|^warning: location number not found for breakpoint -\d+ .*\n"  # of GDB 13 with several inferiors: docs/gdb.md
     r"|^\n?Thread \d+ \"\w+\" hit |^Run till exit from #\d+",

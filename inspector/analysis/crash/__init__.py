@@ -1,4 +1,1 @@
-"""Why a job died or stands in a signal handler: the thread that has the signal, what was printed, likely causes.
-
-It imports what `analysis` may import.
-"""
+"""Why a job died or stands in a signal handler: the thread that has the signal, what was printed, likely causes."""

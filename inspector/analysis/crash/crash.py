@@ -16,7 +16,7 @@ from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.address_names import AddressNames
 
 from ...job.job import Job
-from ...job.stacks import label
+from ...job.read_stacks import label
 from ..method_diagnoses import Diagnosis
 from .abort_message import abort_message
 from .crash_context import FATAL, CrashContext, context_of_signal

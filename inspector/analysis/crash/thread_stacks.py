@@ -23,7 +23,7 @@ from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.procfs import blocked_signals
 
 from ...job.job import Job
-from ...job.stacks import label
+from ...job.read_stacks import label
 
 
 @dataclass(frozen=True)

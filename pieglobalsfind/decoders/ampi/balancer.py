@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import beginning, group_tables, groups, of_class, words_of_elements
-from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader, find_loader
 from pieglobalsfind.decoders.registry.load_counts import ElementLoad, ProcessLoad, RankLoad
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RUNNING, Absent, RankTable

@@ -14,13 +14,13 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import elf_scan
 from pieglobalsfind.decoders.ampi import images as ampi_images
 from pieglobalsfind.decoders.ampi.images import AmpiImages
-from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader, find_loader, has_loader
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.swapped_globals import of_swap
-from pieglobalsfind.decoders.ampi.thread_form import form_of
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
+from pieglobalsfind.decoders.ampi.thread_signature import form_of
 from pieglobalsfind.decoders.ampi.threads import NO_THREAD, AmpiThread, find_threads, used_ends
-from pieglobalsfind.decoders.ampi.unprivatized_variables import as_used
+from pieglobalsfind.decoders.ampi.unrewritten_got import as_used
 from pieglobalsfind.decoders.arguments_and_environment import start, variable
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.scanned_stacks import with_stacks

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader
+from pieglobalsfind.decoders.ampi.runtime_variables import MOST_ELEMENTS, MOST_RANKS, Loader
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target, read_many, read_or_none, word_at
 

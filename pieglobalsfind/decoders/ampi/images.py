@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.decoders import gnu_unique
-from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, entries, link, placed

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.elements import VTABLE, beginning, of_form, placed_elements
-from pieglobalsfind.decoders.ampi.loader import Loader, find_loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader, find_loader
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.mpi_constants import AMPI
 from pieglobalsfind.model import Awaited, Rank, RankTable, Waiting

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import (
+from pieglobalsfind.decoders.ampi.runtime_variables import (
     EXPORTED,
     LARGEST_TLS,
     MOST_RANKS,

@@ -11,11 +11,11 @@ import struct
 from collections.abc import Mapping
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.got_slots import variable_slots
 from pieglobalsfind.decoders.ampi.images import AmpiImages
-from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.decoders.got_slots import variable_slots
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Redirect
 from pieglobalsfind.target import Target, word_at

@@ -13,7 +13,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.ampi.images import AmpiImages, rank_pointer
-from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader
 from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.libc_threads import Described
 from pieglobalsfind.errors import MemoryUnreadable

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.ampi.elements import placed_elements, words_of_elements
-from pieglobalsfind.decoders.ampi.loader import Loader
-from pieglobalsfind.decoders.ampi.thread_form import Form, Signature, form_of
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader
+from pieglobalsfind.decoders.ampi.thread_signature import Form, Signature, form_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, pieces, read_many, read_or_none

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.analysis import stack_groups
 from inspector.collect.event_stream import HostRound
 from inspector.collect.host_reading import CollectedPart
-from inspector.collect.job_stacks import StackFindings
+from inspector.collect.mpi_stacks import StackFindings
 from inspector.collect.sealed_message import DamagedMessageError, opened, sealed
 from pieglobalsfind.dwarf.types import VOID, TypeTable, Variables, Void
 from pieglobalsfind.stacks.call_tree import Call

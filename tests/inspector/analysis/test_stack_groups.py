@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from inspector.analysis import stack_groups
 from inspector.analysis.stack_groups import GroupMessage, StackGroups
-from inspector.job.stacks import grouped
+from inspector.job.read_stacks import grouped
 from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 

@@ -16,7 +16,7 @@ from inspector.schemas import FIELDS
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.snapshot import SnapshotTarget
-from tests.support.inspector.at_once import at_once
+from tests.support.inspector.in_one_interpreter import in_one_interpreter
 from tests.support.methods import Held, compile_kinds, hold
 from tests.support.running import StartJob, built
 from tests.support.sharing import Shared
@@ -39,7 +39,7 @@ def inspector(*words: object) -> Any:
 def answers(target: object) -> dict[str, Any]:
     """What the inspector says of a target, but for the target's name and the time."""
     found: dict[str, Any] = {}
-    for done in at_once([(part, target, "--json") for part in PARTS]):
+    for done in in_one_interpreter([(part, target, "--json") for part in PARTS]):
         assert done.returncode in (0, 1), (done.args, done.stderr)
         found[done.args[0]] = json.loads(done.stdout)
     for part in (*PARTS[:2], *PARTS[3:]):
@@ -123,7 +123,7 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
         broken.append(tmp_path / f"broken{number}")
         broken[-1].write_bytes(content)
     refused = 0
-    for done in at_once([("globals", path, "--json") for path in broken]):
+    for done in in_one_interpreter([("globals", path, "--json") for path in broken]):
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
         refused += done.returncode == 2
         if done.returncode == 0:  # a value is the right one, or is said to be missing

@@ -14,7 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from inspector.job.job import checked, open_job
-from inspector.job.stacks import read_one
+from inspector.job.read_stacks import read_one
 from pieglobalsfind.ranks.rankset import Span
 from tests.support.gdb.places import make_core
 from tests.support.inspector.ranks import SOURCES, StartRanks

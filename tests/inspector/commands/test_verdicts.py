@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.inspector.at_once import at_once
+from tests.support.inspector.in_one_interpreter import in_one_interpreter
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import StartJob, built
 
@@ -262,7 +262,7 @@ def test_files_without_debug_information_among_others(start_job: StartJob, tmp_p
 
 def test_what_a_text_leaves_out_is_compared(start_ranks: StartRanks) -> None:
     job = start_ranks(SOURCES / "hidden.cpp", ranks=2)
-    (done,) = at_once([("globals", job.pid, "--json")])
+    (done,) = in_one_interpreter([("globals", job.pid, "--json")])
     found = {load["name"]: load for load in json.loads(done.stdout)["globals"]}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(("deep", "many", "none"), "differs")
     texts = {name: [one["value"] for one in found[name]["groups"]] for name in found}

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from inspector.job import stacks
+from inspector.job import read_stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.job import job_of
 from pieglobalsfind.errors import MemoryUnreadable, TargetEndedError
@@ -53,8 +53,8 @@ def start(start_job: StartJob, program: Path, way: str, turns: int = FOR_EVER) -
     return job
 
 
-def looked_at(job: InspectorJob) -> tuple[InspectorJob, stacks.Stacks]:
-    return job, stacks.read_one(job, rankset.parse("all"), with_runtime=False)
+def looked_at(job: InspectorJob) -> tuple[InspectorJob, read_stacks.Stacks]:
+    return job, read_stacks.read_one(job, rankset.parse("all"), with_runtime=False)
 
 
 def paused(live: LiveTarget, read: Callable[[InspectorJob], Value], with_data: bool = False) -> Value:

@@ -24,7 +24,7 @@ from pieglobalsfind.dwarf.argument_locations import Step
 from pieglobalsfind.dwarf.constants import DW_OP_fbreg, DW_OP_piece, DW_OP_reg0
 from pieglobalsfind.model import Absent, Rebase
 from pieglobalsfind.targets.live import LiveTarget
-from tests.support.inspector.at_once import at_once
+from tests.support.inspector.in_one_interpreter import in_one_interpreter
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.places import gcore
 from tests.support.running import PROGRAMS, Job, StartJob
@@ -355,7 +355,7 @@ def test_none_missed_and_none_invented(own: Job, tmp_path: Path, request: pytest
     """In copies, heaps, stacks and constructors' blocks: of the process, its core file and its snapshot."""
     truth, file, core = planted(own), tmp_path / "snapshot", gcore(own, tmp_path)
     assert {rank for rank, *_ in truth} == set(range(RANKS)) and len(truth) > 20 * RANKS
-    assert at_once([("snapshot", own.pid, "-o", file)])[0].returncode == 0
+    assert in_one_interpreter([("snapshot", own.pid, "-o", file)])[0].returncode == 0
     found = audit(own)
     own.close()
     log = logged(tmp_path / "rewrites")
@@ -373,7 +373,7 @@ def test_none_missed_and_none_invented(own: Job, tmp_path: Path, request: pytest
         assert {one[:2] for one in seen} == {one[:2] for one in truth}
         assert {one for one in seen if one[2] != "untyped"} <= truth
     live = [finding_as_json(pointer_finding) for pointer_finding in found.findings if not pointer_finding.healthy]
-    for done in at_once([("pointers", target, "--json") for target in (core, file)]):
+    for done in in_one_interpreter([("pointers", target, "--json") for target in (core, file)]):
         answer = json.loads(done.stdout)
         assert (answer["findings"], answer["unread"]) == (live, [])
 
@@ -415,7 +415,7 @@ def test_a_rank_that_runs(tmp_path: Path, start_ranks: StartRanks) -> None:
     job = start_ranks(source, ranks=3, loops=True)
     core = gcore(job, tmp_path)
     asked = [("pointers", job.pid, "--json"), ("pointers", job.pid, "--freeze", "--json"), ("pointers", core, "--json")]
-    live, frozen, dead = (json.loads(done.stdout) for done in at_once(asked))
+    live, frozen, dead = (json.loads(done.stdout) for done in in_one_interpreter(asked))
     stack = {(rank, name) for rank in range(3) for name in ("local", "packed.where")}
     assert on_stack(frozen) == on_stack(dead) == stack
     assert (frozen["unread"], dead["unread"]) == ([], [])
@@ -443,7 +443,7 @@ def test_a_variable_in_pieces(tmp_path: Path, shared: Shared, rankrun: Path, ran
         assert int.from_bytes(LiveTarget(job.pid).read(pointer_finding.address, 8), "little") == pointer_finding.new
     assert not [pointer_finding for pointer_finding in found.findings if pointer_finding.verdict == "false positive"]
     core = gcore(job, tmp_path)
-    (done,) = at_once([("pointers", core, "--json")])
+    (done,) = in_one_interpreter([("pointers", core, "--json")])
     assert json.loads(done.stdout)["findings"] == [
         finding_as_json(pointer_finding) for pointer_finding in found.findings if not pointer_finding.healthy
     ]
@@ -467,7 +467,7 @@ def on_stack(answer: dict[str, Any]) -> set[tuple[int, str]]:
 def test_virtual_base_classes(start_ranks: StartRanks) -> None:
     """Where they lie only an object says: none is shown from another place, nor are their pointers called padding."""
     job = start_ranks(SOURCES / "virtual.cpp", ranks=2)
-    shown, audited = at_once([("globals", job.pid, "both", "--json"), ("pointers", job.pid, "--json")])
+    shown, audited = in_one_interpreter([("globals", job.pid, "both", "--json"), ("pointers", job.pid, "--json")])
     (both,) = json.loads(shown.stdout)["globals"]
     counts = [(one["ranks"], re.findall(r"count = (\d+)", one["value"])) for one in both["groups"]]
     assert (both["verdict"], counts) == ("differs", [("0", ["100"]), ("1", ["101"])])
@@ -485,7 +485,7 @@ def test_base_classes_that_are_declared_alone(
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
     job.wait_until_still()
-    shown, audited = at_once([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
+    shown, audited = in_one_interpreter([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
     verdicts = {load["name"]: load["verdict"] for load in json.loads(shown.stdout)["globals"]}
     assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "initial value"}
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} <= {"untyped"}

@@ -10,7 +10,7 @@ import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import decode as ampi
-from pieglobalsfind.decoders.ampi.loader import Space
+from pieglobalsfind.decoders.ampi.runtime_variables import Space
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, RankTable, Rebase, Region, TlsBlock
 from pieglobalsfind.target import KernelThread
 from tests.support.fabricate.ampi import LOADER, MEGABYTE, RANKS, TLS_SIZE, USED, Job

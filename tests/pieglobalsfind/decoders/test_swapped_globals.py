@@ -10,7 +10,7 @@ import pytest
 
 from pieglobalsfind.decoders.ampi import swapped_globals
 from pieglobalsfind.decoders.ampi.images import AmpiImages
-from pieglobalsfind.decoders.ampi.loader import find_loader
+from pieglobalsfind.decoders.ampi.runtime_variables import find_loader
 from pieglobalsfind.decoders.ampi.swapped_globals import INVALID, of_swap
 from pieglobalsfind.decoders.ampi.threads import AmpiThread, find_threads
 from pieglobalsfind.model import Redirect

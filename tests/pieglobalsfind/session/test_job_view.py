@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.model import BLOCKED, MIGRATED_OUT, RUNNING, Absent, Evidence, Rank, RankTable
+from pieglobalsfind.model import BLOCKED, MIGRATED_OUT, RUNNING, Absent, Evidence, Object, Rank, RankTable
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.session.job_view import JobView, ViewedProcess
+from pieglobalsfind.session.job_view import JobView, ViewedProcess, counterpart
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
@@ -96,3 +96,19 @@ def test_one_process_is_as_it_was() -> None:
     assert job.of(1) is only.moment and job.place(0) == "" and not job.spans_processes
     with pytest.raises(UsageError, match="rank 2 lives in another process of the job: this one has 0-1"):
         job.rank(2)
+
+
+def test_a_file_in_another_process_is_the_one_of_its_path_and_build_id() -> None:
+    """Each process loads its objects in its own order; one was rebuilt meanwhile."""
+
+    def moment(*files: tuple[str, bytes]) -> ProcessView:
+        objects = tuple(
+            Object(index, path, build_id, 0, 0, 4096, (), True, False) for index, (path, build_id) in enumerate(files)
+        )
+        return ProcessView(SnapshotTarget.__new__(SnapshotTarget), RankTable("pie", "", 1, objects, (), EVIDENCE))
+
+    here, there = moment(("/solver", b"1"), ("/libx.so", b"2")), moment(("/libx.so", b"2"), ("/solver", b"3"))
+    solver, library = here.table.objects
+    assert counterpart(there, library) is there.table.objects[0]
+    assert counterpart(there, solver) is None
+    assert counterpart(here, library) is library

@@ -4,7 +4,7 @@
  * The system's loader looks for a library where the object says that calls it (DT_RUNPATH, $ORIGIN), and knows that by
  * the address that the call returns to.  A copy's is none of its objects; the original's is.
  */
-#include "libc/libc_state/libc_state.h"
+#include "libc/libc_state/rank_private.h"
 #include "libc/run_path.h"
 
 #include <dlfcn.h>

@@ -9,7 +9,7 @@
  * set of variables at the same time; and every switch would pay for it.
  */
 #define _GNU_SOURCE
-#include "libc/libc_state/libc_state.h"
+#include "libc/libc_state/rank_private.h"
 
 #include <getopt.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  * The generators are libc's reentrant ones, seeded as libc seeds its own: a program gets the numbers it gets anywhere.
  */
 #define _GNU_SOURCE
-#include "libc/libc_state/libc_state.h"
+#include "libc/libc_state/rank_private.h"
 
 #include <stdint.h>
 #include <stdlib.h>

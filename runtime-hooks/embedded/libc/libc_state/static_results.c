@@ -2,7 +2,7 @@
  * static_results.c: strtok() and the calendar functions, with static memory of the program's in place of libc's.
  */
 #define _GNU_SOURCE
-#include "libc/libc_state/libc_state.h"
+#include "libc/libc_state/rank_private.h"
 
 #include <string.h>
 #include <time.h>

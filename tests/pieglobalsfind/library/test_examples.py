@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pieglobalsfind
-from tests.support.running import BIN, ROOT, Job, StartJob
+from tests.support.running import BIN, ROOT, Job
 from tests.support.waiting import wait_until
 
 PAGE = (ROOT / "docs" / "library.md").read_text()
@@ -70,14 +70,3 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except OSError:
         return False
-
-
-def test_a_job_that_ends(start_job: StartJob) -> None:
-    assert pieglobalsfind.wait(subprocess.Popen(["/bin/sh", "-c", "exit 3"]), timeout=60) == 3
-
-
-def test_a_hang_without_ranks() -> None:
-    process = subprocess.Popen(["/bin/sleep", "1000"])
-    with pytest.raises(pieglobalsfind.HangError, match="its ranks can't be read"):
-        pieglobalsfind.wait(process, timeout=0.01)
-    assert process.returncode == -9

@@ -10,7 +10,7 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.target import path_of
+from gdbext.gdb_api.target import path_of, program_path
 from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.session.process_view import ProcessView
@@ -22,12 +22,6 @@ def copied(moment: ProcessView) -> tuple[Object, ...]:
     return tuple(
         elf_object for elf_object in moment.table.objects if elf_object.privatized and elf_object.path.startswith("/")
     )
-
-
-def program_path() -> str:
-    """The file that GDB has loaded as the program, "" if there is none."""
-    space = gdb.current_progspace()
-    return path_of(space) if space is not None else ""
 
 
 def is_main_program(elf_object: Object) -> bool:

@@ -1,6 +1,7 @@
 """Keeps a rank's symbols before those of libraries in GDB's list of files, so that names mean the program's first.
 
-Takes the files that GDB shall have for a rank; places them before the libraries that have debug information. GDB looks
+Takes the files that GDB shall have for a rank; places them before the libraries that have debug information. It does so
+by anchors. GDB looks
 for static variables, functions and types in the order of its list, and appends to it whatever it reads; only a
 separate debug file comes before the file that it belongs to. So every rank that is selected gets an anchor for each of
 its files: the sections without symbols (make_view.py), read before the libraries. A rank's symbols are then the debug
@@ -19,8 +20,7 @@ from itertools import takewhile
 import gdb
 
 from gdbext.gdb_api.run_commands import DebuggerError, execute, quoted, silently
-from gdbext.gdb_api.target import path_of
-from gdbext.symbols.objects_with_copies import program_path
+from gdbext.gdb_api.target import path_of, program_path
 from gdbext.symbols.rank_symbol_files import LoadedSymbols
 from pieglobalsfind.elf.file import SHF_EXECINSTR, ElfFile
 from pieglobalsfind.errors import ObjectFileError

@@ -23,8 +23,8 @@ from ..analysis import stack_groups
 from ..analysis.stack_groups import GroupMessage
 from ..job.job import Job, Subject, subject_of
 from ..job.read_processes import read_together
+from ..job.read_stacks import GroupedStacks, grouped, read
 from ..job.reading import Way
-from ..job.stacks import GroupedStacks, grouped, read
 from .host_findings import HostFindings, lacks, mixed, together
 from .host_reading import Reading
 

@@ -1,7 +1,8 @@
-"""The form of a thread of stock AMPI in memory: an fcontext or a ucontext_t, as Charm++ has it on the processor.
+"""The signature by which a thread of stock AMPI is found in memory: an fcontext or ucontext_t with the words around it.
 
-Takes a loader; tells what in memory has the form, and where the registers are saved. Sources: Charm++'s
-src/conv-core/threads.C (struct CthThreadStruct, CthCreateInner), its conv-mach.h of netlrts-linux-x86_64 and -arm8.
+Takes a loader; gives the words that have the form of the processor's threads, and where the registers are saved.
+Sources: Charm++'s src/conv-core/threads.C (struct CthThreadStruct, CthCreateInner), its conv-mach.h of
+netlrts-linux-x86_64 and -arm8.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.ampi.runtime_variables import Loader
 from pieglobalsfind.machine.processor import Layout, Processor
 from pieglobalsfind.model import Region
 from pieglobalsfind.target import Target, word_at

@@ -16,11 +16,11 @@ from typing import Optional
 
 import gdb
 
+from gdbext.displays.scope import Scope, is_selected, scope_of
 from gdbext.gdb_api.front_end import is_batch, speaks_mi
 from gdbext.gdb_api.run_before_users_commands import UsersCommands, show_output
 from gdbext.gdb_api.run_commands import execute, sentences
 from gdbext.gdb_api.typed_command import numbers
-from gdbext.symbols.display_scope import Scope, is_selected, scope_of
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
 FORM = r"/(-?\d+)?([a-zA-Z]*)\s*"

@@ -15,7 +15,7 @@ import gdb
 
 from gdbext.gdb_api.language import is_automatic
 from gdbext.gdb_api.run_commands import execute
-from gdbext.symbols.objects_with_copies import program_path
+from gdbext.gdb_api.target import program_path
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from inspector.analysis import stack_groups
-from inspector.collect.job_stacks import StackFindings, places_of
+from inspector.collect.mpi_stacks import StackFindings, places_of
 from inspector.collect.sealed_message import opened, sealed
 from inspector.job.job import Subject
 from pieglobalsfind.stacks.call_tree import Call

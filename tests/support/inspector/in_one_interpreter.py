@@ -1,4 +1,4 @@
-"""Runs many commands of the inspector in one process: each says what it says alone, and Python starts once."""
+"""Runs commands of the inspector one after another in one interpreter, so that Python starts once."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Done:
     stderr: str
 
 
-def at_once(commands: Sequence[Sequence[object]]) -> list[Done]:
-    """What each of the commands (without the name `inspector`) says and how it ends, one after another."""
+def in_one_interpreter(commands: Sequence[Sequence[object]]) -> list[Done]:
+    """What each of the commands (without the name `inspector`) prints, and how it ends."""
     asked = json.dumps([[str(word) for word in words] for words in commands])
     done = subprocess.run([built("python"), "-c", RUN], input=asked, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

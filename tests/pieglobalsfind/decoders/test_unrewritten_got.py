@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from pieglobalsfind.decoders.ampi.unprivatized_variables import as_used, is_unaligned
+from pieglobalsfind.decoders.ampi.unrewritten_got import as_used, is_unaligned
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.model import Absent, Evidence, Object, Rank, RankTable, Rebase, Redirect, Segment
 from pieglobalsfind.targets.live import LiveTarget

@@ -1,10 +1,8 @@
-"""Statistics over ranks, and elements of arrays; Python's own statistics and known values are the oracle."""
+"""Elements of arrays, containers and allocatables, as `inspector globals` chooses them; known values are the oracle."""
 
 from __future__ import annotations
 
 import json
-import math
-import statistics
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,25 +10,21 @@ from typing import Any
 import pytest
 
 from inspector.values.slices import parse
-from pieglobalsfind.values.rank_statistics import sparkline, statistics_of
 from tests.support.inspector.ranks import StartRanks
-from tests.support.running import BIN, ROOT, Job
+from tests.support.running import BIN, Job
 
 RANKS = 12
 PROGRAM = """
-#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
-int iterations, table[3][4], same = 5;
-double residual, odd;
+int table[3][4];
+double residual;
 float grid[20];
 int main(int argc, char **argv) {
     int rank, word;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    iterations = rank == 7 ? 900 : 100 + rank;
     residual = rank / 8.0;
-    odd = rank == 3 ? NAN : rank * 1e300;
     for (int i = 0; i < 20; i++)
         grid[i] = 10 * i + rank;
     for (int i = 0; i < 12; i++)
@@ -61,29 +55,6 @@ def values(*words: object) -> dict[str, Any]:
     done = run(*words, "--json")
     assert done.returncode == 0, done.stderr
     return {load["name"]: load for load in json.loads(done.stdout)["globals"]}
-
-
-def test_figures_of_a_job(job: Job, gdb: Path) -> None:
-    found = values(job.pid)
-    numbers = [900 if rank == 7 else 100 + rank for rank in range(RANKS)]
-    figures = found["iterations"]["statistics"]
-    assert figures["mean"] == pytest.approx(statistics.fmean(numbers))
-    assert figures["deviation"] == pytest.approx(statistics.pstdev(numbers))
-    assert (figures["minimum"], figures["maximum"]) == (100, 900)
-    assert [figures[name] for name in ("lowest", "highest", "beyond", "not_finite")] == ["0", "7", "7", ""]
-    assert found["residual"]["statistics"]["beyond"] == ""
-    assert found["odd"]["statistics"]["not_finite"] == "3"
-    assert found["same"]["statistics"] is None
-    mean, deviation = f"{statistics.fmean(numbers):.6g}", f"{statistics.pstdev(numbers):.6g}"
-    sentence = (
-        f"12 values, min 100 (rank 0), max 900 (rank 7), mean {mean}, standard deviation {deviation}; beyond: rank 7"
-    )
-    assert all(word in run(job.pid, "iterations").stdout.split() for word in ("values,", f"{mean},", "beyond:"))
-    words = ["-nx", "-q", "-batch", "-p", str(job.pid), "-ex", f"source {ROOT / 'gdbext' / 'rank.py'}"]
-    words += ["-ex", "rank diff iterations", "-ex", "rank diff iterations 0-3"]
-    shown = subprocess.run([str(gdb), *words], capture_output=True, text=True, timeout=120, check=False).stdout
-    assert f"0-11: {sentence}\n" in shown
-    assert "0: 100\n1: 101\n2: 102\n3: 103\n" in shown, "few values are listed"
 
 
 def test_elements_of_arrays(job: Job) -> None:
@@ -155,6 +126,7 @@ module state
   real(8), allocatable :: field(:, :), never(:)
   integer, pointer :: window(:)
   integer, target :: store(20)
+  integer :: fixed(2:4, 3)
 end module
 program main
   use mpi
@@ -169,6 +141,7 @@ program main
     end do
   end do
   store = [(rank + i, i = 1, 20)]
+  fixed = reshape([(100 * rank + i, i = 1, 9)], [3, 3])
   window => store(2:20:3)
   call MPI_Barrier(MPI_COMM_WORLD, code)
   if (rank == 0) then
@@ -246,7 +219,7 @@ def test_open_ends_reach_to_the_longest_of_all_ranks(start_ranks: StartRanks, tm
         assert reason in done.stderr
 
 
-def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> None:
+def test_elements_of_fortrans_arrays(start_ranks: StartRanks, tmp_path: Path) -> None:
     source = tmp_path / "fields.f90"
     source.write_text(FORTRAN)
     pid = start_ranks(source, ranks=3).pid
@@ -254,6 +227,10 @@ def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> No
     assert {name: by_rank(one) for name, one in field.items()} == {
         f"state::field({i},-1)": [str(100 * rank + 10 * i - 1) for rank in range(3)] for i in (4, 5)
     }
+    fixed = values(pid, "state::fixed(4,2:3)")
+    assert {name: by_rank(one) for name, one in fixed.items()} == {
+        "state::fixed(4,2)": ["6", "106", "206"], "state::fixed(4,3)": ["9", "109", "209"],
+    }  # fmt: skip
     corner = values(pid, "state::field(5:,:0)")
     assert list(corner) == ["state::field(5,-1)", "state::field(5,0)"]
     assert by_rank(corner["state::field(5,0)"]) == ["50", "150", "250"]
@@ -279,15 +256,3 @@ def test_elements_of_allocatables(start_ranks: StartRanks, tmp_path: Path) -> No
 def test_what_chooses_elements(text: str, spans: Any) -> None:
     found = parse(text)
     assert (found and [(span.first, span.last) for span in found.spans]) == spans
-
-
-def test_extreme_numbers() -> None:
-    found = statistics_of({0: "1.7e308", 1: "-1.7e308", 2: "inf", 3: "-nan(0x8000000000000)"})
-    assert found is not None
-    assert (found.mean, found.not_finite) == (0, (2, 3))
-    assert math.isfinite(found.deviation)
-    assert statistics_of({0: "1", 1: "<not allocated>"}) is None
-    assert statistics_of({0: "inf"}) is None
-    assert sparkline(["0", "7", "nan(0x1)", "3.5"]) == "▁█x▅"
-    assert sparkline(["-1.7e308", "1.7e308"]) == "▁█"
-    assert len(sparkline(map(str, range(1000)))) <= 60

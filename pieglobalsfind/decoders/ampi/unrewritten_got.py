@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pieglobalsfind.decoders.ampi.got_slots import Slot, variable_slots
+from pieglobalsfind.decoders.got_slots import Slot, variable_slots
 from pieglobalsfind.model import Object, Rank, RankTable, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 

@@ -1,0 +1,1 @@
+"""Users' displays, each evaluated in the rank that has stopped."""

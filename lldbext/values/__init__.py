@@ -1,0 +1,1 @@
+"""The values of variables in many ranks at once."""
