@@ -179,7 +179,6 @@ class Follower(InferiorBreakpoint):
         if rank is not None and focus.rank != rank:
             if not may_hold(focus, rank, condition):
                 return False
-            follow_frame()
             holds = self._debugger.conditions.is_true(self._debugger.moment(), rank, condition)
             if holds is not None:
                 return holds

@@ -34,11 +34,18 @@ def language() -> str:
 @contextmanager
 def in_c() -> Iterator[None]:
     """Let GDB read expressions as C's: in Fortran it takes names in small letters, and has other types."""
-    before = gdb.parameter("language")
-    if language() in C_FAMILY:
+    with in_language("c", *C_FAMILY):
+        yield
+
+
+@contextmanager
+def in_language(name: str, *alike: str) -> Iterator[None]:
+    """Let GDB read expressions in a language, or in one that is like it."""
+    if language() in (name, *alike):
         yield
         return
-    execute("set language c")
+    before = gdb.parameter("language")
+    execute(f"set language {name}")
     try:
         yield
     finally:

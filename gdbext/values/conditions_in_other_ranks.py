@@ -14,11 +14,11 @@ from typing import Optional
 
 import gdb
 
-from gdbext.gdb_api.language import language
+from gdbext.gdb_api.language import in_language
 from gdbext.values.expression_template import Template, TemplateMaker
 from pieglobalsfind.cache.call_frame_cache import Rules
 from pieglobalsfind.debugger import expression_names
-from pieglobalsfind.debugger.variable_in_other_ranks import InRegister, UserFrame
+from pieglobalsfind.debugger.variable_in_other_ranks import UserFrame
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
@@ -50,9 +50,9 @@ class Conditions:
         with suppress(gdb.error, RanklensError):  # with the symbols GDB says why
             place = place_of_thread(moment)
             template = self._known.get((condition, place.file, place.vaddr)) if place is not None else None
-            if place is not None and template is not None and language() == template.language:
-                numbers = [variable.number for _, variable, _ in template.places if isinstance(variable, InRegister)]
-                return self._value(frame_of_thread(moment, rank, place, numbers), template)
+            if place is not None and template is not None:
+                with in_language(template.language):
+                    return self._value(frame_of_thread(moment, rank, place, template.registers), template)
         return None
 
     def learn(self, moment: ProcessView, rank: int, condition: str, value: bool) -> None:

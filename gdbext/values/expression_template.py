@@ -18,7 +18,15 @@ from gdbext.values.self_contained_types import REFERENCES, bare_type, may_select
 from gdbext.values.thread_locals import is_thread_local
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
-from pieglobalsfind.debugger.variable_in_other_ranks import WORD, InRegister, SameVariable, UserFrame, Variable
+from pieglobalsfind.debugger.variable_in_other_ranks import (
+    WORD,
+    InFrame,
+    InMemory,
+    InRegister,
+    SameVariable,
+    UserFrame,
+    Variable,
+)
 from pieglobalsfind.session.process_view import ProcessView
 
 PLACE = "_rank_place{}"  # the convenience variables that hold variables' addresses
@@ -39,6 +47,16 @@ class RankNumber:
 
 
 @dataclass(frozen=True)
+class Referent:
+    """What a reference refers to; `reference` is the variable that holds its address."""
+
+    reference: Union[InFrame, InRegister]
+
+
+NameVariable = Union[Variable, RankNumber, Referent]
+
+
+@dataclass(frozen=True)
 class NameMeaning:
     """What a name in the expression means: a variable, or with `variable` None what is the same in all ranks.
 
@@ -47,7 +65,7 @@ class NameMeaning:
 
     name: str
     type: gdb.Type
-    variable: Union[Variable, RankNumber, None]
+    variable: Optional[NameVariable]
     member: str = ""
 
     def text(self, place: str) -> str:
@@ -63,8 +81,14 @@ class Template:
     """The expression with convenience variables instead of names; `places`: their numbers, what they are, and types."""
 
     text: str
-    places: tuple[tuple[int, Union[Variable, RankNumber], gdb.Type], ...]
+    places: tuple[tuple[int, NameVariable, gdb.Type], ...]
     language: str
+
+    @property
+    def registers(self) -> list[int]:
+        """Return the numbers of the registers that have one of the variables."""
+        variables = [kind.reference if isinstance(kind, Referent) else kind for _, kind, _ in self.places]
+        return [variable.number for variable in variables if isinstance(variable, InRegister)]
 
 
 class TemplateMaker:
@@ -117,8 +141,19 @@ class TemplateMaker:
         if is_thread_local(name):
             return None
         value = gdb.parse_and_eval(name)
+        if bare_type(value.type).code in REFERENCES:
+            return self._referent(frame, name, value.referenced_value())
         variable = self._variable(frame, name, value)
         return None if variable is None else NameMeaning(name, value.type, variable)
+
+    def _referent(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[NameMeaning]:
+        """What a reference of the frame's refers to, if it is known where the reference itself is."""
+        reference = self.same.register(frame, name, WORD) or self.same.in_frame(frame, name)
+        if reference is None or value.type.dynamic or value.address is None:
+            return None
+        meaning = NameMeaning(name, value.type, Referent(reference))
+        pointer = self._pointer(frame, Referent(reference), value.type)
+        return meaning if pointer is not None and int(pointer) == int(value.address) else None
 
     def _debuggers_own(self, name: str, is_called: bool) -> Optional[NameMeaning]:
         """What `$NAME` means, if it is known how it differs from rank to rank."""
@@ -137,7 +172,7 @@ class TemplateMaker:
 
     def _variable(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[Variable]:
         size = int(value.type.sizeof)
-        if value.type.dynamic or bare_type(value.type).code in REFERENCES or value.is_optimized_out:
+        if value.type.dynamic or value.is_optimized_out:
             return None
         if value.address is None:
             return self.same.register(frame, name, size)
@@ -149,15 +184,28 @@ class TemplateMaker:
             if isinstance(variable, RankNumber):
                 value: Optional[gdb.Value] = gdb.Value(frame.rank.rank)
             elif isinstance(variable, InRegister):
-                content = self.same.content(frame, variable)
-                value = gdb.Value(content, kind) if content is not None else None
+                value = self._content(frame, variable, kind)
             else:
-                address = self.same.address(frame, variable)
-                value = gdb.Value(address).cast(kind.pointer()) if address is not None else None
+                value = self._pointer(frame, variable, kind)
             if value is None:
                 return False
             gdb.set_convenience_variable(PLACE.format(at), value)
         return True
+
+    def _content(self, frame: UserFrame, variable: InRegister, kind: gdb.Type) -> Optional[gdb.Value]:
+        content = self.same.content(frame, variable)
+        return gdb.Value(content, kind) if content is not None else None
+
+    def _pointer(self, frame: UserFrame, variable: Union[InMemory, Referent], kind: gdb.Type) -> Optional[gdb.Value]:
+        """A pointer to a variable of a type."""
+        if isinstance(variable, Referent):
+            reference = variable.reference
+            if isinstance(reference, InRegister):
+                return self._content(frame, reference, kind.pointer())
+            pointer = self._pointer(frame, reference, kind.pointer())
+            return pointer.dereference() if pointer is not None else None
+        address = self.same.address(frame, variable)
+        return gdb.Value(address).cast(kind.pointer()) if address is not None else None
 
     @staticmethod
     def forget_places(template: Template) -> None:

@@ -114,17 +114,24 @@ class SameVariable:
         if owner.object is not None and owner.kind in ("code", "data", "rodata", "shared") and size > 0:
             place = InObject(owner.object, owner.original, size)
         elif owner.kind == "stack" and owner.rank == frame.rank.rank:
-            place = self._in_frame(frame, name, signed(address - frame.activation.cfa))
+            distance = InFrame(signed(address - frame.activation.cfa))
+            place = distance if distance in self._in_frame(frame, name) else None
         return place if place is not None and self.address(frame, place) == address else None
 
-    def _in_frame(self, frame: UserFrame, name: str, distance: int) -> Optional[InFrame]:
+    def in_frame(self, frame: UserFrame, name: str) -> Optional[InFrame]:
+        """The variable that a name means in a frame, if it is in the frame and no other there has the name."""
+        places = self._in_frame(frame, name)
+        return places[0] if len(places) == 1 else None
+
+    def _in_frame(self, frame: UserFrame, name: str) -> list[InFrame]:
+        """Where variables of a name are, inner and outer ones; none if one of them is elsewhere."""
         locals_at = self._locals_at(frame)
         if locals_at is None or locals_at.frame_base != CFA_ALONE:
-            return None
+            return []
         places = [variable.steps for variable in locals_at.variables if variable.name == name]
         if not all(len(steps) == 1 and steps[0].atom == dw.DW_OP_fbreg for steps in places):
-            return None
-        return InFrame(distance) if any(signed(steps[0].number) == distance for steps in places) else None
+            return []
+        return [InFrame(signed(steps[0].number)) for steps in places]
 
     def register(self, frame: UserFrame, name: str, size: int) -> Optional[InRegister]:
         """The variable of `size` bytes that a name means in a frame, if it is in a register."""
