@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.debuggers import find_lldb, holds_up_commands
+from tests.support.debuggers import find_lldb, holds_up_commands, lldb_version
 from tests.support.gdb.places import make_core
 from tests.support.host.plan import Answers, Query
 from tests.support.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
@@ -26,6 +26,11 @@ from tests.support.sharing import Shared
 from tests.support.waiting import wait_until_it_loops
 
 HOLDS_UP = holds_up_commands()
+
+
+def marks(program: Program) -> list[pytest.MarkDecorator]:
+    crashes = lldb_version() == 22 and str(program) == "shapes-O0"
+    return [pytest.mark.skip("LLDB 22 crashes at a process of this program, without ranklens")] if crashes else []
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def runs(shared: Shared) -> Runs:
 
 def groups() -> list[object]:
     return [
-        pytest.param(program, frame, id=f"{program}-{frame or 'stack'}")
+        pytest.param(program, frame, id=f"{program}-{frame or 'stack'}", marks=marks(program))
         for program in PROGRAMS
         for frame in dict.fromkeys(query.frame for query in program.queries)
     ]
@@ -124,12 +129,16 @@ def test_core(program: Program, frame: str, runs: Runs) -> None:
     assert not found, found
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize(
+    "program", [pytest.param(program, id=str(program), marks=marks(program)) for program in PROGRAMS]
+)
 def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> None:
     check_that_processes_differ(program, runs.native(program), normalize)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize(
+    "program", [pytest.param(program, id=str(program), marks=marks(program)) for program in PROGRAMS]
+)
 def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> None:
     virtual = runs.live(program)
     for query in program.queries:
