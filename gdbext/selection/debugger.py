@@ -103,12 +103,12 @@ class GdbDebugger(RankVisitor):
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """Return an expression's value in a rank's own frame."""
-        from gdbext.values.thread_locals import thread_local_name
+        from gdbext.values.thread_locals import why_not_the_ranks
 
         with self._evaluating(rank):
-            name = thread_local_name(expression) if self.selection.is_suspended else ""
-            if name:
-                return Absent(f"{name} is thread-local: GDB reads the kernel thread's, where this rank does not run")
+            why = why_not_the_ranks(expression, self.moment().target, self.selection.is_suspended)
+            if why:
+                return Absent(why)
             return self.value_here(expression, form)
 
     def values(

@@ -15,7 +15,7 @@ import gdb
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_commands import execute
 from gdbext.values.self_contained_types import REFERENCES, bare_type, may_select_static
-from gdbext.values.thread_locals import is_thread_local
+from gdbext.values.thread_locals import file_of_storage
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
 from pieglobalsfind.debugger.variable_in_other_ranks import (
@@ -138,7 +138,7 @@ class TemplateMaker:
             return NameMeaning(name, symbol.type, None) if symbol.type is not None else None
         if is_called and symbol.addr_class == gdb.SYMBOL_LOC_BLOCK:  # GDB refuses to call it, whichever copy it means
             return NameMeaning(name, symbol.type or gdb.lookup_type("void"), None)
-        if is_thread_local(name):
+        if file_of_storage(name):
             return None
         value = gdb.parse_and_eval(name)
         if bare_type(value.type).code in REFERENCES:

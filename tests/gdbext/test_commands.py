@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.ranks.rankset import compact
-from tests.support.gdb.places import RANKS, SOURCES, Places, make_core
+from tests.support.gdb.places import RANKS, SOURCES, Places, hold, make_core
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
@@ -64,6 +64,15 @@ def test_a_suspended_rank_has_no_thread_local_variable_of_a_library(session: Ses
     )
     why = "<errno is thread-local: GDB reads the kernel thread's, where this rank does not run>"
     assert held == ["", f"3: 77\n0-2: {why}\n", f"1: {why}\n", f"0-2: {why}\n3: 78\n"]
+
+
+def test_each_rank_has_a_libc_of_its_own_under_pip(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path
+) -> None:
+    """GDB takes `errno` from the first libc, which no rank uses."""
+    places = hold(start_job(rankrun, "-n", RANKS, "--method", "pip", program))
+    (running,) = ask(session, places.pid, "rank print errno 3")
+    assert "each rank has a copy of its library" in running
 
 
 def test_print_and_diff(session: Session, places: Places) -> None:
