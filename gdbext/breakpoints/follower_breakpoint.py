@@ -7,7 +7,6 @@ nothing done until GDB is at its prompt again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -17,6 +16,7 @@ from gdbext.breakpoints import evaluate_condition
 from gdbext.breakpoints.evaluate_condition import may_hold, ranks_of
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.gdb_api.breakpoint_locations import has_silent_commands, invalid_addresses, locations_in, locations_of
+from gdbext.gdb_api.event_handlers import interrupt_again
 from gdbext.gdb_api.inferior_breakpoint import InferiorBreakpoint
 from gdbext.gdb_api.language import follow_frame
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
@@ -96,7 +96,7 @@ class Follower(InferiorBreakpoint):
 
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
-        is_interrupted = False
+        stops, is_interrupted = True, False
         self.is_silenced = False
         try:
             if not self._is_meant():
@@ -104,12 +104,18 @@ class Follower(InferiorBreakpoint):
         except KeyboardInterrupt:  # so does GDB where Ctrl-C comes while it tests a condition
             is_interrupted = True
             self._tell_error("Quit")
-        with suppress(KeyboardInterrupt), uninterrupted():
-            if self._is_ignored() and not is_interrupted:
-                return False
-            self._on_hit(self._hit())
-            self._adopt_commands()
-        return True
+        try:
+            with uninterrupted():
+                if self._is_ignored() and not is_interrupted:
+                    stops = False
+                else:
+                    self._on_hit(self._hit())
+                    self._adopt_commands()
+        except KeyboardInterrupt:
+            is_interrupted = True
+        if is_interrupted and (self.commands or not stops):  # else GDB comes to its prompt
+            interrupt_again()
+        return stops
 
     def _stops_for_a_change(self) -> bool:
         """Whether GDB misses what a watchpoint is for, because symbols have moved; not by the user's commands then."""

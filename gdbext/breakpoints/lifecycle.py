@@ -35,6 +35,7 @@ from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_before_users_commands import UsersCommands
+from gdbext.gdb_api.run_commands import uninterrupted
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.inferiors import standing, within
@@ -363,14 +364,15 @@ class Breakpoints:
 
     def resumed(self) -> None:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
-        self.hits.clear()
-        self._life().hidden.resumed()
-        self.dprintfs.enable_again()
-        self.settle()
-        self._share_out()
-        for life in self._lives.values():
-            life.followers.rest()
-        self._hits.look()
+        with uninterrupted():  # Ctrl-C stops what runs: it takes no breakpoint away
+            self.hits.clear()
+            self._life().hidden.resumed()
+            self.dprintfs.enable_again()
+            self.settle()
+            self._share_out()
+            for life in self._lives.values():
+                life.followers.rest()
+            self._hits.look()
 
     def forget(self, inferior: int) -> None:
         """Its process is gone."""

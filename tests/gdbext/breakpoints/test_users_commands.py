@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gdb.breakpoint_walk import START, Programs
+from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import EXTENSION
 from tests.support.gdb.terminal import PROMPT, terminal
 from tests.support.running import built
@@ -62,27 +63,50 @@ def printed(gdb: Path, program: list[object], lines: tuple[str, ...], commands: 
 
 
 INTERRUPTED = """
-import signal
-from gdbext.selection import debugger
+import signal, traceback
+from gdbext.{module} import {owner}
 
-def follow(self, stops=[], follow=debugger.GdbDebugger.follow):
-    stops.append(1)
-    if len(stops) % 5 == 0:  # one that comes as GDB begins to call a function is lost
+def interrupted(self, *words, calls=[], act={owner}.{function}):
+    is_amid = any(frame.name == "{caller}" for frame in traceback.extract_stack())
+    calls += [is_amid] * is_amid
+    if is_amid and len(calls) % 5 == 0:  # one that comes as GDB begins to call a function is lost
         signal.raise_signal(signal.SIGINT)
-    return follow(self)
+    return act(self, *words)
 
-debugger.GdbDebugger.follow = follow
+{owner}.{function} = interrupted
 """
 
 
 def test_ctrl_c_amid_a_stop_ends_commands_that_go_on(gdb: Path, programs: Programs, tmp_path: Path) -> None:
     """GDB forgets the KeyboardInterrupt of an event's function, here of the extension's, and the commands go on."""
-    script = tmp_path / "interrupted.py"
-    script.write_text(INTERRUPTED)
-    job = [built("rankrun"), "-n", RANKS, programs.job, 200]
+    check_that_commands_end(
+        gdb, programs.job, "pace_down", tmp_path, "selection.debugger", "GdbDebugger", "follow", "_stopped"
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("breakpoints.follower_breakpoint", "Follower", "_is_meant", "stop"),
+        ("breakpoints.follower_breakpoint", "Follower", "_hit", "stop"),
+        ("breakpoints.lifecycle", "Breakpoints", "_changed", "resumed"),
+    ],
+    ids=["condition", "symbols", "resumed"],
+)
+def test_ctrl_c_amid_a_ranks_hit_ends_commands_that_go_on(gdb: Path, tmp_path: Path, place: tuple[str, ...]) -> None:
+    """One that came as GDB asked whether to stop was lost; one before the program ran on took the breakpoint away."""
+    ticks = compile_program("rankcc", tmp_path, "ticks.c")  # another rank stops each time
+    check_that_commands_end(gdb, ticks, "tick", tmp_path, *place)
+
+
+def check_that_commands_end(gdb: Path, program: Path, place: str, folder: Path, *interrupted: str) -> None:
+    """Interrupt what is named by module, class and function, each fifth time that it is called amid another one."""
+    script = folder / "interrupted.py"
+    script.write_text(INTERRUPTED.format(**dict(zip(("module", "owner", "function", "caller"), interrupted))))
+    job = [built("rankrun"), "-n", RANKS, program, 200]
     with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", *job) as user:
         user.wait_for(PROMPT)
-        for line in (START, "run", "break pace_down", f"source {script}"):
+        for line in ("tbreak MPI_Comm_rank", "run", f"break {place}", f"source {script}"):
             user.ask(line)
         user.ask(r'python gdb.execute("commands\nsilent\ncontinue\nend")')
         said = user.ask("continue")
