@@ -177,7 +177,7 @@ class Follower(InferiorBreakpoint):
         return wanted is None or wanted == gdb.selected_thread().global_num
 
     def _is_true(self, condition: str) -> bool:
-        """The condition with the rank's own globals and the frame's locals.
+        """The condition with the rank's own globals and the frame's locals, and if that will do without its symbols.
 
         While another rank steps, its symbols stay: GDB knows the step's end by them.
         """
