@@ -22,6 +22,7 @@ from pieglobalsfind.debugger.variable_in_other_ranks import (
     WORD,
     InFrame,
     InMemory,
+    InObject,
     InRegister,
     SameVariable,
     UserFrame,
@@ -130,7 +131,7 @@ class TemplateMaker:
         except RuntimeError:  # the frame has no block
             return None
         if is_member:
-            variable = self._variable(frame, THIS, gdb.parse_and_eval(THIS))
+            variable = self._variable(frame, THIS, gdb.parse_and_eval(THIS), True)
             return None if variable is None else NameMeaning(THIS, gdb.parse_and_eval(THIS).type, variable, name)
         if symbol is None:
             return None
@@ -143,7 +144,7 @@ class TemplateMaker:
         value = gdb.parse_and_eval(name)
         if bare_type(value.type).code in REFERENCES:
             return self._referent(frame, name, value.referenced_value())
-        variable = self._variable(frame, name, value)
+        variable = self._variable(frame, name, value, symbol.needs_frame)
         return None if variable is None else NameMeaning(name, value.type, variable)
 
     def _referent(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[NameMeaning]:
@@ -170,13 +171,15 @@ class TemplateMaker:
             return None
         return NameMeaning(name, value.type, None)
 
-    def _variable(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[Variable]:
+    def _variable(self, frame: UserFrame, name: str, value: gdb.Value, is_of_frame: bool) -> Optional[Variable]:
+        """The variable of a name; a frame's may lie elsewhere: Fortran passes arguments by their addresses."""
         size = int(value.type.sizeof)
         if value.type.dynamic or value.is_optimized_out:
             return None
         if value.address is None:
             return self.same.register(frame, name, size)
-        return self.same.variable(frame, name, int(value.address), size)
+        variable = self.same.variable(frame, name, int(value.address), size)
+        return variable if isinstance(variable, InObject) != is_of_frame else None
 
     def set_places(self, frame: UserFrame, template: Template) -> bool:
         """Give the convenience variables a rank's values; returns whether it has all of the variables."""

@@ -161,3 +161,16 @@ def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, e
     job = start_job(rankrun, "-n", RANKS, program)
     job.wait_for("ready")
     return session.attach(f"EXPRESSIONS = {expressions!r}\n{COMPARE}", job.pid)
+
+
+def test_an_argument_is_what_its_rank_has_passed(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """Fortran passes addresses: of one variable of a module in even ranks, of another one in odd ranks."""
+    program = compile_program("rankfort", tmp_path, "dummies.f90")
+    script = """
+    ask("break stop_here")
+    ask("run")
+    tell("passed", ask("rank print passed 0-7"))
+    """
+    answers = session.run(script, "--args", rankrun, "-n", RANKS, program)
+    expected = [f"{rank}: {(200 if rank % 2 else 100) + rank}" for rank in WAITING]
+    assert answers["passed"].splitlines() == expected, answers.output
