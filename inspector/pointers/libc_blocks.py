@@ -134,7 +134,7 @@ def walked_piece(target: Target, span: WalkSpan, state: WalkState) -> Optional[W
     data = target.read(base, min(STEP, end - base))
     words = array("Q", data[: len(data) & -8])
     starts, ends = array("Q"), array("Q")
-    at, limit, wrong = base, base + len(data) - HEADER, (IS_MAPPED | OF_THREAD) & ~kind
+    last, at, limit, wrong = 0, base, base + len(data) - HEADER, (IS_MAPPED | OF_THREAD) & ~kind
     while at <= limit:
         head = words[(at - base) // 8 + 1]
         size = head & ~FLAGS or (HEADER if kind and at + HEADER == end else 0)
@@ -148,8 +148,21 @@ def walked_piece(target: Target, span: WalkSpan, state: WalkState) -> Optional[W
                 return None
             starts.append(before + HEADER)
             ends.append(at + BORROWED)
-        before, at, flags = at, at + size, head & FLAGS
+        if head == last and size > HEADER and head & (BEFORE_IS_USED | OF_THREAD) == BEFORE_IS_USED | kind:
+            more = count_alike(words, (at + size - base) // 8 + 1, head, (min(limit, end - size) - at) // size)
+            starts.extend(range(at + HEADER, at + HEADER + more * size, size))
+            ends.extend(range(at + size + BORROWED, at + size + BORROWED + more * size, size))
+            at += more * size
+        before, at, flags, last = at, at + size, head & FLAGS, head
     return WalkedBlocks(starts, ends, WalkState(at, before, flags))
+
+
+def count_alike(words: array[int], first: int, head: int, most: int) -> int:
+    """How many headers follow that are like one: nodes of a container are of one size, and many in a row are in use."""
+    heads = words[first : first + most * (head & ~FLAGS) // 8 : (head & ~FLAGS) // 8] if most > 0 else words[:0]
+    if heads.count(head) == len(heads):
+        return len(heads)
+    return next(count for count, other in enumerate(heads) if other != head)
 
 
 class MappedBlocks:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from inspector.pointers.libc_blocks import STEP
+from inspector.pointers.libc_blocks import STEP, walked_piece
 from inspector.pointers.libc_heap import LibcHeap
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.live import LiveTarget
@@ -193,6 +196,49 @@ def test_a_large_heap_is_walked_in_pieces_and_kept_in_little_memory() -> None:
             assert heap.at(address) == expected, (at, size)
         at += abs(size)
     assert heap.in_use == sum(size - 8 for size in sizes if size > 0)
+
+
+@pytest.mark.parametrize("damage", [2, 4, 8, 16, 1 << 40])
+def test_many_blocks_of_one_size_in_a_row(damage: int) -> None:
+    """As a container has; runs begin and end anywhere in a piece, and no block of one is believed unseen."""
+    chance = random.Random(5)
+    sizes: list[int] = []
+    while sum(map(abs, sizes)) < 5 * STEP:
+        sizes += [16 * chance.randrange(2, 8)] * chance.choice([1, 2, 3, 30, 900])
+        if sizes[-1] > 0 and chance.random() < 0.7:
+            sizes.append(-16 * chance.randrange(2, 8))
+    sizes.append(64)
+    total = -(-(sum(map(abs, sizes)) + PAGE) // PAGE) * PAGE
+    whole = chunks(sizes, total)
+    starts = [START + sum(map(abs, sizes[:number])) for number in range(len(sizes))]
+    heap = opened(whole)
+    for at, size in zip(starts, sizes):
+        assert heap.at(at + 16) == ((at + 16, size - 8, True) if size > 0 else None), (at, size)
+    assert heap.in_use == sum(size - 8 for size in sizes if size > 0)
+    for at in chance.sample(starts, 40):
+        damaged = bytearray(whole)
+        struct.pack_into("<Q", damaged, at - START + 8, struct.unpack_from("<Q", whole, at - START + 8)[0] ^ damage)
+        assert opened(bytes(damaged)).unread == total, hex(at)
+
+
+def test_blocks_of_one_size_are_not_walked_one_by_one() -> None:
+    """Heaps of containers have tens of millions of them."""
+    count = 10 * PAGE
+    lines: list[str] = []
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code is walked_piece.__code__:
+            lines.append(event)
+            return trace
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        heap = opened(chunks([96] * count, count * 96 + PAGE))
+    finally:
+        sys.settrace(before)
+    assert heap.in_use == count * 88 and 0 < len(lines) < count
 
 
 def test_a_heap_that_changes_while_it_is_walked_is_read_again() -> None:
