@@ -72,6 +72,16 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
     assert all(again[part] == found[part] for part in ("waits", "cycles", "collectives", "standstill"))
 
 
+def test_deadlock_through_calls_that_need_one_of_several_requests(start_ranks: StartRanks) -> None:
+    """What all requests have in common is told: the rank, and the tag if there is one."""
+    job = start_ranks(SOURCES / "one_of.c", ranks=3)
+    found = json.loads(inspect("waits", job.pid, "--json").stdout)
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 0}
+    assert (found["cycles"], found["any"]) == ([[0, 1]], "2")
+    said = inspect("waits", job.pid).stdout
+    assert "0\tMPI_Waitany from 1, any tag\n" in said and "1\tMPI_Waitsome from 0, tag 3\n" in said
+
+
 def test_debuggers_name_the_same_peers(halves: Job, gdb: Path) -> None:
     """As ranks of MPI_COMM_WORLD: in their communicator, which has the opposite order, 0 is 3 and 5 is 2."""
     attach = {

@@ -136,12 +136,34 @@ static int check_list(struct mpi_rank *self, enum call call, int count, const MP
     return code;
 }
 
+/* Publishes what a call that needs one request waits for: what they all have in common. */
+static void publish_any(const struct mpi_rank *self, enum call call, int count, const MPI_Request requests[]) {
+    const struct request *first = NULL;
+    int peer = MPI_ANY_SOURCE, tag = PUBLISH_ANY;
+    for (int i = 0; i < count; i++) {
+        const struct request *request = active_get(self, requests[i]);
+        if (!request)
+            continue;
+        if (!first) {
+            first = request;
+            peer = request->peer;
+            tag = request->tag;
+        } else if (request->comm != first->comm || request->peer != peer) {
+            call_publish(call, MPI_ANY_SOURCE, PUBLISH_ANY, NULL); /* there is no room for several */
+            return;
+        } else if (request->tag != tag) {
+            tag = PUBLISH_ANY;
+        }
+    }
+    call_publish(call, peer, tag, first ? first->comm : NULL);
+}
+
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
     struct mpi_rank *self = mpi_self(CALL_Waitany);
     int code = check_list(self, CALL_Waitany, count, requests);
     if (code)
         return code;
-    call_publish(CALL_Waitany, MPI_ANY_SOURCE, PUBLISH_ANY, NULL);
+    publish_any(self, CALL_Waitany, count, requests);
     int done = await_any(self, count, requests);
     rank_call_leave();
     *index = done < 0 ? MPI_UNDEFINED : done;
@@ -156,7 +178,7 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
     int result = check_list(self, CALL_Waitsome, count, requests);
     if (result)
         return result;
-    call_publish(CALL_Waitsome, MPI_ANY_SOURCE, PUBLISH_ANY, NULL);
+    publish_any(self, CALL_Waitsome, count, requests);
     int first = await_any(self, count, requests);
     rank_call_leave();
     *done = first < 0 ? MPI_UNDEFINED : 0;
