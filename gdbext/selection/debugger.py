@@ -88,6 +88,12 @@ class GdbDebugger(RankVisitor):
 
     def location(self, rank: int) -> str:
         """Return the function and line of a rank's innermost user frame, or ""."""
+        from pieglobalsfind.session.runtime_frames import location_text
+
+        moment = self.job().of(rank)
+        return location_text(moment, moment.rank(rank), self._location_by_frames)
+
+    def _location_by_frames(self, rank: int) -> str:
         try:
             with self.visiting(rank), gdb_errors():
                 frame = self._user_frame(rank)

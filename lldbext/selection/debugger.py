@@ -31,7 +31,7 @@ from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetErro
 from pieglobalsfind.model import Absent
 from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.session.runtime_frames import user_frame
+from pieglobalsfind.session.runtime_frames import location_text, user_frame
 from pieglobalsfind.session.suspended import from_registers, moment_of
 from pieglobalsfind.stacks.frame import Backtrace, Frame
 from pieglobalsfind.stacks.unwind import Activation
@@ -153,6 +153,10 @@ class LldbDebugger:
 
     def location(self, rank: int) -> str:
         """Return the function and line of a rank's innermost user frame, or ""."""
+        moment = self.moment()
+        return location_text(moment, moment.rank(rank), self._location_by_frames)
+
+    def _location_by_frames(self, rank: int) -> str:
         try:
             frame = self.user_frame(rank)
         except RanklensError:

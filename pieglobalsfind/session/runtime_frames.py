@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
-from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Owner, Rank, RankTable
+from pieglobalsfind.errors import RanklensError, TargetEndedError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Owner, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import MPI_CALL, are_threads, awaits_turn
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.ranks.variable_address import runs_original
@@ -183,6 +183,24 @@ def location(table: RankTable, translator: Translator, walker: Walker, rank: Ran
             own_calls = calls[count - 2 :: -1]
             return own_call(own_calls) or own_calls[0]
     return walker.location(rank, is_fortran_name)
+
+
+def location_text(moment: ProcessView, rank: Rank, by_frames: Callable[[int], str]) -> str:
+    """The innermost user function: by the files' unwind tables, else by the debugger's frames; "" if there is none.
+
+    The debugger's frames take a hundred times as long.
+    """
+    if rank.state in (STARTING, EXITED, MIGRATED_OUT):
+        return ""
+    try:
+        call = location(moment.table, moment.translator, moment.walker, rank)
+    except TargetEndedError:
+        raise
+    except RanklensError:
+        return by_frames(rank.rank)
+    if call is None:
+        return by_frames(rank.rank)
+    return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}" if call.file else call.function
 
 
 def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:

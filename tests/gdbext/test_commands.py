@@ -75,6 +75,24 @@ def test_each_rank_has_a_libc_of_its_own_under_pip(
     assert "each rank has a copy of its library" in running
 
 
+def test_ranks_are_chosen_by_function_without_their_symbols(session: Session, places: Places) -> None:
+    """GDB takes 0.6 s a rank to go to each of them, in a large program with breakpoints."""
+    script = """
+from gdbext.extension import _extension
+ask("rank 2")
+before = _extension.debugger.state().focus.moves
+chosen = [ask(f"rank {command} /{function}/") for command in ("list", "tree") for function in ("^spin", "^wait_for")]
+chosen.append(ask("rank apply /^no_such/ print 1"))
+tell("chosen", chosen)
+tell("moves", _extension.debugger.state().focus.moves - before)
+"""
+    answers = session.attach(script, places.pid)
+    spins, waits, spinning, waiting, none = answers["chosen"]
+    assert re.findall(r"(?m)^.\s+(\d+) ", spins) == [str(RANKS - 1)] and f"[{RANKS - 1}]" in spinning
+    assert re.findall(r"(?m)^.\s+(\d+) ", waits) == list(map(str, range(RANKS - 1))) and f"[0-{RANKS - 2}]" in waiting
+    assert "= 1" not in none and answers["moves"] == 0
+
+
 def test_print_and_diff(session: Session, places: Places) -> None:
     commands = {
         "rank print shared_name": [f"{rank}: {10 + rank}" for rank in range(RANKS)],

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from pieglobalsfind.debugger.declare import Block, Column, Debugger, Finding, Table, TextBlock
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
-from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, UNKNOWN_STATE, Rank
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import STATES, UNKNOWN_STATE, Rank
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.session import runtime_frames
 from pieglobalsfind.session.job_view import JobView
-from pieglobalsfind.session.process_view import ProcessView
 
 MOST_ROWS = 32  # ranks up to which each has a row of its own
 EACH = "--all"
@@ -96,21 +94,6 @@ def arguments(text: str) -> tuple[rankset.RankSet, str, bool]:
     return (rankset.parse(words[0]) if words else rankset.ALL), state, each
 
 
-def where(debugger: Debugger, moment: ProcessView, rank: Rank) -> str:
-    """The innermost user function: by the files' unwind tables, else by the debugger's frames; "" if there is none."""
-    if rank.state in (STARTING, EXITED, MIGRATED_OUT):
-        return ""
-    try:
-        call = runtime_frames.location(moment.table, moment.translator, moment.walker, rank)
-    except TargetEndedError:
-        raise
-    except RanklensError:
-        return debugger.location(rank.rank)
-    if call is None:
-        return debugger.location(rank.rank)
-    return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}" if call.file else call.function
-
-
 def row(debugger: Debugger, job: JobView, rank: Rank, located: bool) -> tuple[str, ...]:
     """Return a rank's cells."""
     return (
@@ -121,5 +104,5 @@ def row(debugger: Debugger, job: JobView, rank: Rank, located: bool) -> tuple[st
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",
         *((job.process(rank.rank).name,) if job.spans_processes else ()),
-        *((where(debugger, job.of(rank.rank), rank),) if located else ()),
+        *((debugger.location(rank.rank),) if located else ()),
     )
