@@ -161,7 +161,8 @@ class TemplateMaker:
         own = name[1:]
         if is_called:
             return NameMeaning(name, gdb.lookup_type("void"), None) if own in SAME_FUNCTIONS else None
-        number = self._moment.table.processor.kept_registers.get(own)
+        table = self._moment.table
+        number = table.processor.kept_registers.get(own)
         if number is not None:
             return NameMeaning(name, gdb.parse_and_eval(name).type, InRegister(number, WORD))
         value = gdb.parse_and_eval(name)
