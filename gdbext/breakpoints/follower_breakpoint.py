@@ -185,7 +185,7 @@ class Follower(InferiorBreakpoint):
         if rank is not None and focus.rank != rank:
             if not may_hold(focus, rank, condition):
                 return False
-            holds = self._debugger.conditions.is_true(self._debugger.moment(), rank, condition)
+            holds = self._debugger.conditions.is_true(rank, condition)
             if holds is not None:
                 return holds
             if focus.rank is not None and is_stepping():
@@ -194,7 +194,7 @@ class Follower(InferiorBreakpoint):
         follow_frame()
         holds = bool(gdb.parse_and_eval(condition))
         if rank is not None:
-            self._debugger.conditions.learn(self._debugger.moment(), rank, condition, holds)
+            self._debugger.conditions.learn(rank, condition, holds)
         return holds
 
     def _says_stop(self) -> bool:

@@ -10,7 +10,6 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
@@ -42,6 +41,7 @@ class GdbDebugger(RankVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.progress = Progress()
+        self._conditions: dict[int, Conditions] = {}  # by inferior
 
     @property
     def width(self) -> int:
@@ -127,12 +127,15 @@ class GdbDebugger(RankVisitor):
             here = [number for number in numbers if self.job().of(number) is self.moment()]
             return ManyRanks(self).values(here, expression, form)
 
-    @cached_property
+    @property
     def conditions(self) -> Conditions:
-        """Return what evaluates conditions of breakpoints with another rank's symbols."""
+        """Return what evaluates conditions of breakpoints with another rank's symbols, in the selected inferior."""
         from gdbext.values.conditions_in_other_ranks import Conditions
 
-        return Conditions()
+        moment, inferior = self.moment(), gdb.selected_inferior().num
+        if inferior not in self._conditions or self._conditions[inferior].moment is not moment:
+            self._conditions[inferior] = Conditions(moment)
+        return self._conditions[inferior]
 
     def value_here(self, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """The value of an expression where GDB stands."""

@@ -38,44 +38,39 @@ class CodePlace:
 
 
 class Conditions:
-    """The conditions of all breakpoints, in the moment that was asked about last."""
+    """The conditions of breakpoints in one moment."""
 
-    def __init__(self) -> None:
-        self._moment: Optional[ProcessView] = None
+    def __init__(self, moment: ProcessView) -> None:
+        self.moment = moment
+        self._maker = TemplateMaker(moment)
         self._known: dict[tuple[str, str, int], Optional[Template]] = {}
 
-    def is_true(self, moment: ProcessView, rank: int, condition: str) -> Optional[bool]:
+    def is_true(self, rank: int, condition: str) -> Optional[bool]:
         """Whether a condition holds in the rank that has stopped; None if only its own symbols tell."""
-        self._keep_to(moment)
         with suppress(gdb.error, RanklensError):  # with the symbols GDB says why
-            place = place_of_thread(moment)
+            place = place_of_thread(self.moment)
             template = self._known.get((condition, place.file, place.vaddr)) if place is not None else None
             if place is not None and template is not None:
                 with in_language(template.language):
-                    return self._value(frame_of_thread(moment, rank, place, template.registers), template)
+                    return self._value(frame_of_thread(self.moment, rank, place, template.registers), template)
         return None
 
-    def learn(self, moment: ProcessView, rank: int, condition: str, value: bool) -> None:
+    def learn(self, rank: int, condition: str, value: bool) -> None:
         """Keep a condition that had a value with the symbols of the rank, where it has stopped."""
-        self._keep_to(moment)
         with suppress(gdb.error, RanklensError):
-            place, pieces = place_of_thread(moment), expression_names.pieces(condition)
+            place, pieces = place_of_thread(self.moment), expression_names.pieces(condition)
             if place is None or (condition, place.file, place.vaddr) in self._known:
                 return
             self._known[condition, place.file, place.vaddr] = None
-            holder = moment.rank(rank)
+            holder = self.moment.rank(rank)
             has_pages = holder.address_space or holder.pages_of  # one address is several places then
             if pieces is None or expression_names.may_call(pieces) or has_pages:
                 return
-            frame = frame_of_thread(moment, rank, place, range(len(moment.table.processor.register_names)))
+            registers = range(len(self.moment.table.processor.register_names))
+            frame = frame_of_thread(self.moment, rank, place, registers)
             template = self._maker.make(frame, pieces, condition)
             if template is not None and self._value(frame, template) == value:
                 self._known[condition, place.file, place.vaddr] = template
-
-    def _keep_to(self, moment: ProcessView) -> None:
-        if self._moment is not moment:
-            self._moment, self._maker = moment, TemplateMaker(moment)
-            self._known.clear()
 
     def _value(self, frame: UserFrame, template: Template) -> Optional[bool]:
         try:

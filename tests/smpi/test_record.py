@@ -65,6 +65,7 @@ def test_ranks_that_are_switched_all_the_time(
         assert set(one["calls"]) == {"MPI_Sendrecv_replace"}
         assert one["calls"]["MPI_Sendrecv_replace"] >= said["seconds"] / 2
     for of_rank in (stacks[f"rank {rank}"] for rank in range(RANKS)):
-        whole = [stack for stack in of_rank if stack[:1] == ["main"]]
+        # The rank that says "ready" may still be in fflush().
+        whole = [stack for stack in of_rank if stack[:1] == ["main"] and not "".join(stack[1:2]).endswith("fflush")]
         assert len(whole) >= len(of_rank) / 2  # one runs, perhaps in code without unwind information
         assert all(stack[: len(PASS_ON)] == PASS_ON[: len(stack)] for stack in whole), whole

@@ -202,6 +202,6 @@ def test_its_page_has_every_command_and_option() -> None:
         shown = [action for action in one._actions if action.help != argparse.SUPPRESS]  # old names are not
         options = {option for action in shown for option in action.option_strings} - common
         assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
-        for option, sentence in (("--job", r"^(.*) take it;"), ("--freeze", r"^(.*) take both options")):
+        for option, sentence in (("--job", r"^(.*) take `--job`;"), ("--freeze", r"^(.*) take both options")):
             match = re.search(sentence, page, re.MULTILINE)
             assert match is not None and (f"`{name}`" in match[1]) == (option in options), (name, option)
