@@ -49,7 +49,7 @@ class RankNumber:
 
 @dataclass(frozen=True)
 class Referent:
-    """What a reference refers to; `reference` is the variable that holds its address."""
+    """What a reference of C++'s or an argument of Fortran's is; `reference` is what holds its address."""
 
     reference: Union[InFrame, InRegister]
 
@@ -143,13 +143,17 @@ class TemplateMaker:
             return None
         value = gdb.parse_and_eval(name)
         if bare_type(value.type).code in REFERENCES:
-            return self._referent(frame, name, value.referenced_value())
+            reference = self.same.register(frame, name, WORD) or self.same.in_frame(frame, name)
+            return self._referent(frame, name, value.referenced_value(), reference)
         variable = self._variable(frame, name, value, symbol.needs_frame)
-        return None if variable is None else NameMeaning(name, value.type, variable)
+        if variable is None:
+            return self._referent(frame, name, value, self.same.reference(frame, name))
+        return NameMeaning(name, value.type, variable)
 
-    def _referent(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[NameMeaning]:
-        """What a reference of the frame's refers to, if it is known where the reference itself is."""
-        reference = self.same.register(frame, name, WORD) or self.same.in_frame(frame, name)
+    def _referent(
+        self, frame: UserFrame, name: str, value: gdb.Value, reference: Union[InFrame, InRegister, None]
+    ) -> Optional[NameMeaning]:
+        """What a name means by an address that the frame has, if it is known where."""
         if reference is None or value.type.dynamic or value.address is None:
             return None
         meaning = NameMeaning(name, value.type, Referent(reference))

@@ -13,6 +13,7 @@ from typing import Optional
 
 _TOKENS = re.compile(
     r"(?P<space>\s+)"
+    r"|(?P<logical>(?i:\.(?:and|or|not|eqv|neqv|eq|ne|lt|le|gt|ge)\.))"  # Fortran's
     r"|(?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)"
     r"|(?P<member>(?:\.|->)\s*[A-Za-z_]\w*)"
     r"|(?P<keyword>(?:sizeof|struct|union|enum|unsigned|signed|char|short|int|long|float|double|const|volatile)\b)"

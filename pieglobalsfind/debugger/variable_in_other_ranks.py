@@ -25,6 +25,7 @@ from pieglobalsfind.stacks.frame_values import CFA_ALONE
 from pieglobalsfind.stacks.unwind import Activation
 
 WORD = 8
+REGISTER_PLUS = range(dw.DW_OP_breg0, dw.DW_OP_breg0 + 32)  # DW_OP_breg0 to DW_OP_breg31
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,20 @@ class SameVariable:
         processor = self._moment.table.processor
         is_general = 0 <= number < len(processor.register_names) and number != processor.pc
         return InRegister(number, size) if is_general else None
+
+    def reference(self, frame: UserFrame, name: str) -> Union[InFrame, InRegister, None]:
+        """Where a frame has the address of what a name means there, as of arguments that Fortran passes."""
+        locals_at = self._locals_at(frame)
+        variables = locals_at.variables if locals_at is not None else ()
+        places = [variable.steps for variable in variables if variable.name == name]
+        if locals_at is None or len(places) != 1:
+            return None
+        first = places[0][0]
+        atoms = [step.atom for step in places[0]]
+        if atoms == [dw.DW_OP_fbreg, dw.DW_OP_deref] and locals_at.frame_base == CFA_ALONE:
+            return InFrame(signed(first.number))
+        is_register = len(atoms) == 1 and first.atom in REGISTER_PLUS and first.number == 0
+        return InRegister(first.atom - dw.DW_OP_breg0, WORD) if is_register else None
 
     def _locals_at(self, frame: UserFrame) -> Optional[LocalsAt]:
         try:

@@ -53,21 +53,61 @@ CONDITIONS: dict[str, Callable[[int, int], bool]] = {
     "turn == $wanted": lambda rank, turn: turn == 11,
     "my_rank == 5 && turn * 2 == (int) domain.time * 4": lambda rank, turn: rank == 5 and turn % 2 == 0,
 }
+FORTRAN = """module numbers
+  integer :: mine = -1
+end module
+subroutine advance(turn)
+  use numbers
+  integer :: turn
+  mine = mine + 0 * turn
+end subroutine
+program main
+  use mpi
+  use numbers
+  integer :: ierr, counter
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, mine, ierr)
+  do counter = 0, TURNS - 1
+    call advance(counter)
+    call MPI_Barrier(MPI_COMM_WORLD, ierr)
+  end do
+  call MPI_Finalize(ierr)
+end program
+"""
+FORTRAN_CONDITIONS: dict[str, Callable[[int, int], bool]] = {
+    "turn == 30": lambda rank, turn: turn == 30,
+    "mine == 3 .and. turn > 36": lambda rank, turn: rank == 3 and turn > 36,
+    "$_rank == 4 .and. turn == 5": lambda rank, turn: (rank, turn) == (4, 5),
+}
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize(
+    "compiler, name, text, conditions",
+    [("rankcxx", "program.cpp", PROGRAM, CONDITIONS), ("rankfort", "program.F90", FORTRAN, FORTRAN_CONDITIONS)],
+    ids=["C++", "Fortran"],
+)
 def test_they_hold_in_the_ranks_in_which_they_are_true(
-    session: Session, rankrun: Path, tmp_path: Path, level: str
+    session: Session,
+    rankrun: Path,
+    tmp_path: Path,
+    compiler: str,
+    name: str,
+    text: str,
+    conditions: dict[str, Callable[[int, int], bool]],
+    level: str,
 ) -> None:
-    source, program = tmp_path / "program.cpp", tmp_path / "program"
-    source.write_text(PROGRAM)
-    words = [str(built("rankcxx")), "-g", level, f"-DTURNS={TURNS}", str(source), "-o", str(program)]
+    source, program = tmp_path / name, tmp_path / "program"
+    source.write_text(text)
+    words = [str(built(compiler)), "-g", level, "-fno-inline", f"-DTURNS={TURNS}", str(source), "-o", str(program)]
     subprocess.run(words, check=True, timeout=60)
     answers = session.run(
         f"""
         from gdbext.extension import _extension
         ask("set $wanted = 11")
-        for condition in {list(CONDITIONS)}:
+        gdb.execute("break MPI_Init")
+        gdb.execute("run")  # so that GDB reads conditions in the program's language
+        for condition in {list(conditions)}:
             ask("delete")
             gdb.execute("break advance")
             gdb.execute(f"condition $bpnum {{condition}}")
@@ -85,7 +125,7 @@ def test_they_hold_in_the_ranks_in_which_they_are_true(
         RANKS,
         program,
     )
-    for condition, is_expected in CONDITIONS.items():
+    for condition, is_expected in conditions.items():
         stops, moves = answers[condition]
         wanted = [[rank, turn] for rank in range(RANKS) for turn in range(TURNS) if is_expected(rank, turn)]
         assert sorted(stops) == wanted, condition + answers.output
