@@ -100,7 +100,7 @@ def test_they_hold_in_the_ranks_in_which_they_are_true(
     source, program = tmp_path / name, tmp_path / "program"
     source.write_text(text)
     words = [str(built(compiler)), "-g", level, "-fno-inline", f"-DTURNS={TURNS}", str(source), "-o", str(program)]
-    subprocess.run(words, check=True, timeout=60)
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=60)  # where gfortran leaves its .mod files
     answers = session.run(
         f"""
         from gdbext.extension import _extension
