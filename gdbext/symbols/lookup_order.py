@@ -1,12 +1,11 @@
 """Keeps a rank's symbols before those of libraries in GDB's list of files, so that names mean the program's first.
 
-Takes the files that GDB shall have for a rank; places them before the libraries that have debug information. It does so
-by anchors. GDB looks
-for static variables, functions and types in the order of its list, and appends to it whatever it reads; only a
-separate debug file comes before the file that it belongs to. So every rank that is selected gets an anchor for each of
-its files: the sections without symbols (make_view.py), read before the libraries. A rank's symbols are then the debug
-file of its anchor. For new anchors GDB reads all libraries again, so they are made for more and more ranks at a time;
-but each makes GDB a little slower, so only some ranks keep theirs.
+Takes the files that GDB shall have for a rank; places them before the libraries that have debug information. It does
+so by anchors. GDB looks for static variables, functions and types in the order of its list, and appends to it
+whatever it reads; only a separate debug file comes before the file that it belongs to. So every rank that is selected
+gets an anchor for each of its files: the sections without symbols (make_view.py), read before the libraries. A rank's
+symbols are then the debug file of its anchor. For new anchors GDB reads all libraries again, so they are made for
+more and more ranks at a time; but each makes GDB a little slower, so only some ranks keep theirs.
 """
 
 from __future__ import annotations

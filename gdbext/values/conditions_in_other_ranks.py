@@ -19,12 +19,11 @@ from gdbext.values.expression_template import Template, TemplateMaker
 from pieglobalsfind.cache.call_frame_cache import Rules
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.variable_in_other_ranks import UserFrame
+from pieglobalsfind.dwarf.expression import MASK
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.unwind import Activation
-
-MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)

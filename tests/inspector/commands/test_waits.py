@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -82,7 +83,7 @@ def test_deadlock_through_calls_that_need_one_of_several_requests(start_ranks: S
     assert "0\tMPI_Waitany from 1, any tag\n" in said and "1\tMPI_Waitsome from 0, tag 3\n" in said
 
 
-def test_debuggers_name_the_same_peers(halves: Job, gdb: Path) -> None:
+def test_debuggers_name_the_same_peers(halves: Job, gdb: Path, tmp_path: Path) -> None:
     """As ranks of MPI_COMM_WORLD: in their communicator, which has the opposite order, 0 is 3 and 5 is 2."""
     attach = {
         str(gdb): ["-nx", "-q", "-batch", "-p", halves.pid, "-ex", f"source {ROOT / 'gdbext' / 'rank.py'}", "-ex"],
@@ -90,7 +91,15 @@ def test_debuggers_name_the_same_peers(halves: Job, gdb: Path) -> None:
     }
     for tool, words in attach.items():
         command = [tool, *map(str, words), "rank list 3,6-7,10-11"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL).stdout
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": str(tmp_path)},  # where the next LLDB would remove what this one leaves
+        )
+        said = done.stdout
         waits = dict(re.findall(r"^ +(\d+) +blocked .*?(MPI_\w+(?: from [\w ]+, tag \d+)?) ", said, re.MULTILINE))
         assert waits == {
             "3": "MPI_Recv from 0, tag 7",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inspector.values.slices import parse
+from tests.support.inspector.globals_by_name import run, values
 from tests.support.inspector.ranks import StartRanks
-from tests.support.running import BIN, Job
+from tests.support.running import Job
 
 RANKS = 12
 PROGRAM = """
@@ -44,17 +43,6 @@ def job(start_ranks: StartRanks, tmp_path: Path) -> Job:
     source = tmp_path / "numbers.c"
     source.write_text(PROGRAM)
     return start_ranks(source, ranks=RANKS)
-
-
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN / "inspector"), "globals", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-def values(*words: object) -> dict[str, Any]:
-    done = run(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return {load["name"]: load for load in json.loads(done.stdout)["globals"]}
 
 
 def test_elements_of_arrays(job: Job) -> None:
